@@ -1,0 +1,103 @@
+package org.apache.spark.sql.regions
+
+import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
+
+/** Why something was not done: a stable `code` of the table in `spark_regions/reasons.py`, and its arguments. */
+final case class Refusal(code: String, detail: String = "")
+
+/**
+ * What data a plan node produces, in the normal form of docs/protocol.md.
+ *
+ * @param core digest of the rows before `conjuncts`
+ * @param conjuncts sorted digests of the filters on the core
+ * @param columns one digest per output attribute, in output order
+ * @param lineage digest of core and conjuncts
+ */
+final case class Signature(core: String, conjuncts: Seq[String], columns: Seq[String], lineage: String)
+
+/**
+ * One node of a signed plan.
+ *
+ * @param id pre-order number, subquery plans included
+ * @param notStorable why the node may not be stored although it has a signature
+ */
+final case class SignedNode(
+    id: Int,
+    plan: LogicalPlan,
+    children: Seq[Int],
+    signature: Either[Refusal, Signature],
+    notStorable: Option[Refusal])
+
+/** A file listing that a signature depends on; `unchanged()` asks the file system again. */
+trait InputListing {
+  def unchanged(): Boolean
+  def describe: String
+}
+
+/**
+ * A plan with the signature of every node.
+ *
+ * @param nodes in pre-order, the root first
+ * @param expressions digest of a computed column to the digests of its inputs; sources have no entry
+ * @param conjunctColumns digest of a conjunct to the digests of the columns it reads
+ */
+trait SignedPlan {
+  def nodes: IndexedSeq[SignedNode]
+  def expressions: Map[String, Seq[String]]
+  def conjunctColumns: Map[String, Seq[String]]
+
+  /** Every listing that the rows of `node` depend on. */
+  def inputs(node: SignedNode): Seq[InputListing]
+
+  /**
+   * The plan of `node`, computed from `source` instead: residual filters, then a projection to exactly the node's output
+   * attributes (same expression ids).
+   *
+   * @param stored column digest of each of `source`'s attributes
+   * @param storedConjuncts conjuncts that `source` has already applied
+   */
+  def over(
+      node: SignedNode,
+      source: LogicalPlan,
+      stored: Seq[(String, Attribute)],
+      storedConjuncts: Set[String]): Either[Refusal, LogicalPlan]
+}
+
+object Tags {
+
+  /** Lineage of the rows that a logical node produces; survives later optimizer rules, read by the profiler. */
+  val lineage: TreeNodeTag[String] = TreeNodeTag[String]("spark_regions.lineage")
+
+  /** Number of the query that a logical node was signed for. */
+  val query: TreeNodeTag[Long] = TreeNodeTag[Long]("spark_regions.query")
+}
+
+/** What became of a store. */
+sealed trait StoreOutcome
+final case class Committed(entry: String, rows: Long, bytes: Long, files: Int, seconds: Double) extends StoreOutcome
+final case class Abandoned(entry: String, reason: Refusal) extends StoreOutcome
+
+/**
+ * An order to store what passes.
+ *
+ * @param columns digest of each column of the teed child, in its output order
+ * @param maxBytes stop and abandon beyond this
+ * @param inputs checked again before the commit
+ */
+final case class StoreOrder(
+    entry: String,
+    location: String,
+    lineage: String,
+    columns: Seq[String],
+    maxBytes: Long,
+    inputs: Seq[InputListing],
+    query: Long,
+    onEnd: StoreOutcome => Unit)
+
+/** The connection to the planner. Calls never throw: a failure is a [[Refusal]]. */
+trait Planner {
+  def request(message: java.util.Map[String, Any], deadlineMillis: Long): Either[Refusal, com.fasterxml.jackson.databind.JsonNode]
+  def observe(message: java.util.Map[String, Any]): Unit
+}
