@@ -1,0 +1,44 @@
+package org.apache.spark.sql.regions
+
+import scala.collection.mutable.ArrayBuffer
+
+import com.fasterxml.jackson.databind.JsonNode
+
+/** Gathers what is decided about one query while it is planned. */
+final class DecisionNotes(val query: Long, session: String) {
+  private val actions = ArrayBuffer.empty[DecidedAction]
+  private val declines = ArrayBuffer.empty[DeclinedNode]
+  private var refusal: Option[Refusal] = None
+
+  var planningSeconds: Double = 0
+  var plannerSeconds: Double = 0
+
+  def action(node: SignedNode, action: JsonNode, failed: Option[Refusal]): Unit =
+    actions += DecidedAction(
+      action.path("kind").asText,
+      node.id,
+      node.plan.nodeName,
+      action.path("entry").asText(""),
+      action.path("saving").asDouble(0),
+      action.path("reason").asText(""),
+      failed)
+
+  def decline(node: Int, operator: String, why: Refusal): Unit =
+    if (declines.size < DecisionNotes.declinesKept) declines += DeclinedNode(node, operator, why.code, why.detail)
+
+  def refused(why: Refusal): Unit = refusal = Some(why)
+
+  def decision: Decision = Decision(
+    query,
+    session,
+    System.currentTimeMillis(),
+    planningSeconds * 1000,
+    plannerSeconds * 1000,
+    actions.toSeq,
+    declines.toSeq,
+    refusal)
+}
+
+object DecisionNotes {
+  val declinesKept = 100
+}

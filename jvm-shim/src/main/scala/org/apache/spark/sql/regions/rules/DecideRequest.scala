@@ -1,0 +1,99 @@
+package org.apache.spark.sql.regions.rules
+
+import java.util.{HashMap => JMap, Map => JavaMap}
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.datasources.LogicalRelation
+import org.apache.spark.sql.regions._
+import org.apache.spark.sql.regions.exec.StorableTypes
+
+/** The `decide` message of docs/protocol.md. */
+private[rules] object DecideRequest {
+
+  def apply(
+      session: SparkSession,
+      runtime: RegionsRuntime,
+      query: Long,
+      signed: SignedPlan,
+      shared: Seq[SharedPoint]): JavaMap[String, Any] = {
+    val conf = session.sessionState.conf
+    record(
+      "type" -> "decide",
+      "query" -> query,
+      "application" -> session.sparkContext.applicationId,
+      "session" -> session.sessionUUID,
+      "mode" -> conf.getConf(RegionsConf.MODE),
+      "confs" -> record(
+        "strategy" -> conf.getConf(RegionsConf.RECYCLE_STRATEGY),
+        "maxBytes" -> conf.getConf(RegionsConf.RECYCLE_MAX_BYTES),
+        "ttlSeconds" -> conf.getConf(RegionsConf.RECYCLE_TTL),
+        "recycle" -> conf.getConf(RegionsConf.RECYCLE_ENABLED),
+        "persist" -> conf.getConf(RegionsConf.PERSIST_ENABLED),
+        "persistMaxBytes" -> runtime.persistMaxBytes(session),
+        "window" -> conf.getConf(RegionsConf.RECYCLE_WINDOW)),
+      "parallelism" -> session.sparkContext.defaultParallelism,
+      "root" -> 0,
+      "nodes" -> signed.nodes.map(node).asJava,
+      "expressions" -> signed.expressions.map { case (d, inputs) => d -> inputs.asJava }.asJava,
+      "conjunctColumns" -> signed.conjunctColumns.map { case (d, columns) => d -> columns.asJava }.asJava,
+      "shared" -> shared.map(point).asJava)
+  }
+
+  private def node(n: SignedNode): JavaMap[String, Any] = {
+    val common = Seq[(String, Any)](
+      "id" -> n.id,
+      "operator" -> n.plan.nodeName,
+      "children" -> n.children.asJava,
+      "rowBytes" -> width(n.plan.output))
+    n.signature match {
+      case Right(s) =>
+        val refusal = n.notStorable
+          .orElse(source(n))
+          .orElse(StorableTypes.refusal(n.plan.schema))
+        record(common ++ signature(s) ++ Seq(
+          "storable" -> refusal.isEmpty,
+          "session" -> refusal.exists(_.code == "TYPE_NOT_STORABLE"),
+          "refusal" -> refusal.map(why).orNull): _*)
+      case Left(refusal) =>
+        record(common ++ Seq("storable" -> false, "session" -> false, "refusal" -> why(refusal)): _*)
+    }
+  }
+
+  /** A relation as it stands on disk, perhaps with fewer columns, brings nothing when stored once more. */
+  private def source(n: SignedNode): Option[Refusal] =
+    if (n.children.isEmpty || n.plan.collectLeaves().forall(_ eq n.plan)) Some(Refusal("SOURCE"))
+    else
+      n.plan match {
+        case org.apache.spark.sql.catalyst.plans.logical.Project(list, r: LogicalRelation)
+            if list.forall(_.isInstanceOf[Attribute]) && r.relation.toString.toLowerCase.contains("parquet") =>
+          Some(Refusal("SOURCE"))
+        case _ => None
+      }
+
+  private def point(p: SharedPoint): JavaMap[String, Any] = record(
+    Seq[(String, Any)](
+      "ref" -> p.ref,
+      "node" -> p.node,
+      "seen" -> p.seen,
+      "rowBytes" -> width(p.columns.map(_._2))) ++
+      signature(p.signature.copy(columns = p.columns.map(_._1))): _*)
+
+  private def signature(s: Signature): Seq[(String, Any)] = Seq(
+    "lineage" -> s.lineage,
+    "core" -> s.core,
+    "conjuncts" -> s.conjuncts.asJava,
+    "columns" -> s.columns.asJava)
+
+  private def why(refusal: Refusal): JavaMap[String, Any] = record("code" -> refusal.code, "detail" -> refusal.detail)
+
+  private def width(output: Seq[Attribute]): Int = output.map(_.dataType.defaultSize).sum
+
+  private def record(fields: (String, Any)*): JavaMap[String, Any] = {
+    val map = new JMap[String, Any](fields.size * 2)
+    fields.foreach { case (key, value) => map.put(key, value) }
+    map
+  }
+}

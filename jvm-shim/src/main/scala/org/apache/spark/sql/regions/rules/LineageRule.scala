@@ -1,0 +1,98 @@
+package org.apache.spark.sql.regions.rules
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.classic
+import org.apache.spark.sql.regions._
+import org.apache.spark.sql.regions.exec.Stores
+import org.apache.spark.sql.regions.profile.{LoadUse, StoreUse}
+
+/**
+ * Signs the optimized plan, asks the planner, and applies what it decided.
+ *
+ * Runs once for a query, after pruning and push-down and before the cost-based rules, so that what is stored is what the query
+ * computes anyway. Subquery plans come first, each by itself, from inside `OptimizeSubqueries`.
+ */
+final class LineageRule(session: SparkSession) extends Rule[LogicalPlan] {
+
+  override def apply(plan: LogicalPlan): LogicalPlan = session match {
+    case classicSession: classic.SparkSession if !OptimizerRuns.bypassed && !Trivial(plan) =>
+      plan match {
+        case s: Subquery => s.mapChildren(decided(classicSession, _, subquery = true))
+        case other =>
+          OptimizerRuns.offer(other)
+          decided(classicSession, other, subquery = false)
+      }
+    case _ => plan
+  }
+
+  private def decided(session: classic.SparkSession, plan: LogicalPlan, subquery: Boolean): LogicalPlan =
+    Guard(session.sparkContext.conf, "a decision", plan) {
+      RegionsRuntime.of(session).fold(_ => plan, new Deciding(session, _, subquery)(plan))
+    }
+}
+
+/** Plans with nothing to reuse: no relation below them that holds data of the user's. */
+private object Trivial {
+  def apply(plan: LogicalPlan): Boolean = plan match {
+    case p if p.isStreaming => true
+    case p => p.children.isEmpty && p.subqueries.isEmpty
+  }
+}
+
+/** One query's way from the optimized plan to the rewritten one. */
+private final class Deciding(session: classic.SparkSession, runtime: RegionsRuntime, subquery: Boolean) {
+  private val query = runtime.nextQuery()
+  private val notes = new DecisionNotes(query, session.sessionUUID)
+  private val conf = session.sessionState.conf
+
+  def apply(plan: LogicalPlan): LogicalPlan = {
+    val started = System.nanoTime()
+    val floatAggregates = conf.getConf(RegionsConf.recycleFloatAggregates)
+    val signed = Signer.sign(plan, session, runtime.udfDigests, floatAggregates)
+    if (subquery) SubquerySignature.leave(plan, signed)
+    noteRefusals(signed)
+    val applied =
+      if (!signed.nodes.exists(n => n.signature.isRight && n.children.nonEmpty)) None
+      else if (conf.getConf(RegionsConf.planner.deadline) == 0) {
+        notes.refused(Refusal("PLANNER_DEADLINE", "spark.regions.planner.deadline is 0"))
+        None
+      } else ask(signed)
+    runtime.queries.register(query, signed, applied.toSeq.flatMap(_.loads), applied.toSeq.flatMap(_.stores))
+    val rewritten = applied.map(_.plan).getOrElse(plan)
+    notes.planningSeconds = (System.nanoTime() - started) / 1e9
+    runtime.decided(notes.decision, changed = rewritten ne plan)
+    rewritten
+  }
+
+  private def ask(signed: SignedQuery): Option[Applied] = {
+    Stores.awaitCommits(Deciding.commitMillis)
+    val shared = if (subquery) Nil else SharedPoints.of(session, runtime, signed)
+    val request = DecideRequest(session, runtime, query, signed, shared)
+    val began = System.nanoTime()
+    val answer = runtime.planner.request(request, conf.getConf(RegionsConf.planner.deadline))
+    notes.plannerSeconds = (System.nanoTime() - began) / 1e9
+    answer match {
+      case Left(refusal) =>
+        notes.refused(refusal)
+        None
+      case Right(decision) => Some(new Applying(session, runtime, notes, signed, shared, decision).rewrite())
+    }
+  }
+
+  private def noteRefusals(signed: SignedQuery): Unit = signed.nodes.foreach { node =>
+    node.signature.left.foreach { refusal =>
+      if (refusal.code != "CHILD_REFUSED") notes.decline(node.id, node.plan.nodeName, refusal)
+    }
+  }
+}
+
+private object Deciding {
+
+  /** How long a query waits for the commit of a store whose last row has already been written. */
+  val commitMillis = 200L
+}
+
+/** A plan with the planner's actions in it. */
+private[rules] final case class Applied(plan: LogicalPlan, loads: Seq[LoadUse], stores: Seq[StoreUse])

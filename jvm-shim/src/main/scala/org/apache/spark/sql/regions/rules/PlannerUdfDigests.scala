@@ -1,0 +1,73 @@
+package org.apache.spark.sql.regions.rules
+
+import java.io.File
+import java.util.{Base64, Collections, LinkedHashMap => JLinkedMap, Map => JMap}
+
+import scala.jdk.CollectionConverters._
+import scala.jdk.OptionConverters._
+
+import org.apache.spark.SparkContext
+import org.apache.spark.api.python.PythonFunction
+import org.apache.spark.sql.regions.{Planner, Refusal}
+
+/**
+ * Asks the planner for the digests of Python functions, each once: PySpark keeps the pickled function as long as the user keeps
+ * the UDF.
+ */
+final class PlannerUdfDigests(sc: SparkContext, planner: Planner, deadlineMillis: () => Long) extends UdfDigests {
+  import PlannerUdfDigests._
+
+  private val known: JMap[String, Either[Refusal, String]] =
+    Collections.synchronizedMap(new JLinkedMap[String, Either[Refusal, String]](64, 0.75f, true) {
+      override def removeEldestEntry(eldest: JMap.Entry[String, Either[Refusal, String]]): Boolean = size > limit
+    })
+
+  private lazy val roots: Seq[String] = sourceRoots(sc)
+
+  override def digest(functions: Seq[PythonFunction]): Map[String, Either[Refusal, String]] = {
+    val byKey = functions.map(f => UdfDigests.key(f) -> f).toMap
+    val missing = byKey.filterNot { case (key, _) => known.containsKey(key) }
+    if (missing.isEmpty) byKey.map { case (key, _) => key -> known.get(key) }
+    else {
+      planner.request(question(missing), deadlineMillis()) match {
+        case Left(refusal) => byKey.map { case (key, _) => key -> Option(known.get(key)).getOrElse(Left(refusal)) }
+        case Right(answer) =>
+          missing.keys.foreach { key =>
+            val found = answer.path("digests").path(key)
+            val result =
+              if (found.hasNonNull("digest")) Right(found.path("digest").asText)
+              else {
+                val why = found.path("refusal")
+                Left(Refusal(why.path("code").asText("UDF_UNREADABLE"), why.path("detail").asText("")))
+              }
+            known.put(key, result)
+          }
+          byKey.map { case (key, _) => key -> known.get(key) }
+      }
+    }
+  }
+
+  private def question(functions: Map[String, PythonFunction]): JMap[String, Any] = Map[String, Any](
+    "type" -> "digest_udf",
+    "functions" -> functions.toSeq.sortBy(_._1).map { case (key, f) =>
+      Map(
+        "key" -> key,
+        "command" -> Base64.getEncoder.encodeToString(f.command.toArray),
+        "pythonVersion" -> f.pythonVer).asJava
+    }.asJava,
+    "roots" -> roots.asJava).asJava
+}
+
+private object PlannerUdfDigests {
+  val limit = 1000
+
+  /** Where modules of the user's own can lie: beside the script, in the working directory, on PYTHONPATH, in py-files. */
+  def sourceRoots(sc: SparkContext): Seq[String] = {
+    val commands = sys.props.get("sun.java.command").toSeq.flatMap(_.split(' ')) ++
+      ProcessHandle.current().parent().toScala.toSeq.flatMap(_.info().arguments().toScala.toSeq.flatten)
+    val scripts = commands.filter(_.endsWith(".py")).map(new File(_)).filter(_.isFile).map(_.getAbsoluteFile.getParent)
+    val paths = sys.env.get("PYTHONPATH").toSeq.flatMap(_.split(File.pathSeparatorChar)).filter(_.nonEmpty)
+    val shipped = sc.getConf.getOption("spark.submit.pyFiles").toSeq.flatMap(_.split(',')).filter(_.nonEmpty)
+    (scripts ++ Seq(new File("").getAbsolutePath) ++ paths ++ shipped).distinct
+  }
+}

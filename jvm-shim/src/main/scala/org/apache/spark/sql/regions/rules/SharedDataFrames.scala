@@ -1,0 +1,66 @@
+package org.apache.spark.sql.regions.rules
+
+import java.util.concurrent.atomic.AtomicInteger
+
+import org.apache.spark.sql.catalyst.expressions.PythonUDF
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
+import org.apache.spark.sql.classic.{Dataset, SparkSession}
+
+/**
+ * Notices DataFrames that several queries of a session are built on.
+ *
+ * A query's optimized plan holds only the columns and rows that this query needs, so what the first of several reports over one
+ * DataFrame leaves behind would not serve the second. The analyzed plan still holds the DataFrame itself, and PySpark keeps it as
+ * the same object in every query built on it: the sightings are counted on that object.
+ */
+object SharedDataFrames {
+
+  private val sightings = TreeNodeTag[AtomicInteger]("spark_regions.sightings")
+  private val current = new ThreadLocal[Seq[LogicalPlan]]
+
+  /** The most candidates handed to the planner for one query; each costs an optimizer run. */
+  private val most = 2
+
+  final case class Sighted(plan: LogicalPlan, seen: Int)
+
+  def note(analyzed: LogicalPlan): Unit = {
+    val frames = analyzed match {
+      case _: Command | _: CommandResult => analyzed.children.flatMap(datasets(_, root = false))
+      case _ => datasets(analyzed, root = true)
+    }
+    frames.foreach { frame =>
+      frame.getTagValue(sightings) match {
+        case Some(count) => count.incrementAndGet()
+        case None => frame.setTagValue(sightings, new AtomicInteger(1))
+      }
+    }
+    current.set(frames)
+  }
+
+  /** The DataFrames below the query last noted on this thread that earlier queries were built on too, widest first. */
+  def repeated(): Seq[Sighted] = {
+    val frames = Option(current.get).getOrElse(Nil)
+    current.remove()
+    frames.flatMap(f => f.getTagValue(sightings).map(_.get).filter(_ >= 2).map(Sighted(f, _))).take(most)
+  }
+
+  private def datasets(plan: LogicalPlan, root: Boolean): Seq[LogicalPlan] = {
+    val here = !root && plan.getTagValue(Dataset.DATASET_ID_TAG).isDefined && worthwhile(plan)
+    (if (here) Seq(plan) else Nil) ++ plan.children.flatMap(datasets(_, root = false))
+  }
+
+  private def worthwhile(plan: LogicalPlan): Boolean = plan.exists {
+    case _: Join | _: Aggregate | _: Window | _: Generate | _: Distinct | _: Union | _: Filter => true
+    case p => p.expressions.exists(_.exists(_.isInstanceOf[PythonUDF]))
+  }
+}
+
+/** Only looks; returns the plan as it is. */
+final class SharedDataFramesRule(session: SparkSession) extends Rule[LogicalPlan] {
+  override def apply(plan: LogicalPlan): LogicalPlan = {
+    if (!OptimizerRuns.bypassed) Faults.shielded(session, "SharedDataFramesRule")(SharedDataFrames.note(plan))(_ => ())
+    plan
+  }
+}
