@@ -1,0 +1,67 @@
+package org.apache.spark.sql.regions
+
+import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.atomic.LongAdder
+
+import scala.collection.mutable
+import scala.jdk.CollectionConverters._
+
+/** An action of the planner on a node, and whether it was applied. */
+final case class DecidedAction(
+    kind: String,
+    node: Int,
+    operator: String,
+    entry: String,
+    savingSeconds: Double,
+    reason: String,
+    refusal: Option[Refusal] = None)
+
+/** A node that was left alone, and why. */
+final case class DeclinedNode(node: Int, operator: String, code: String, detail: String)
+
+/** What was decided on one query. `refusal`: why nothing was decided at all. */
+final case class Decision(
+    query: Long,
+    session: String,
+    epochMillis: Long,
+    plannerMillis: Double,
+    actions: Seq[DecidedAction],
+    declines: Seq[DeclinedNode],
+    refusal: Option[Refusal] = None)
+
+/** The last `limit` values, thread-safe. */
+final class Ring[T](limit: Int) {
+  private val values = mutable.ArrayDeque.empty[T]
+
+  def add(value: T): Unit = synchronized {
+    if (values.size >= limit) values.removeHead()
+    values.append(value)
+  }
+
+  /** The newest `count`, the newest last. */
+  def last(count: Int): Seq[T] = synchronized(values.takeRight(math.max(0, count)).toVector)
+  def size: Int = synchronized(values.size)
+}
+
+/** Counts since the application started; the names are the keys of the status. */
+final class Counters {
+  import Counters._
+  private val counts = new ConcurrentHashMap[String, LongAdder]()
+  names.foreach(name => counts.put(name, new LongAdder))
+
+  def add(name: String, count: Long = 1): Unit = counts.computeIfAbsent(name, _ => new LongAdder).add(count)
+  def apply(name: String): Long = Option(counts.get(name)).map(_.sum()).getOrElse(0L)
+  def snapshot: Seq[(String, Long)] = counts.asScala.toSeq.map { case (name, count) => name -> count.sum() }.sortBy(_._1)
+}
+
+object Counters {
+  val queries = "queries"
+  val plansChanged = "plansChanged"
+  val loads = "loads"
+  val stores = "stores"
+  val commits = "commits"
+  val abandons = "abandons"
+  val declines = "declines"
+  val fallbacks = "fallbacks"
+  val names: Seq[String] = Seq(queries, plansChanged, loads, stores, commits, abandons, declines, fallbacks)
+}

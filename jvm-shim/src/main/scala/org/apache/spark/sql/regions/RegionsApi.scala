@@ -1,0 +1,44 @@
+package org.apache.spark.sql.regions
+
+import java.util.{LinkedHashMap => JLinkedMap}
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.regions.bridge.Frames
+
+/** What Python calls through py4j: strings in, JSON out. */
+object RegionsApi {
+
+  /** `{"active":"true","reason":"",…}`, the rows of `spark_regions_status()`. */
+  def status(session: SparkSession): String = json(ordered(RegionsRuntime.status(session)))
+
+  /** The last `limit` decisions, the newest last. */
+  def decisions(session: SparkSession, limit: Int): String =
+    json(running(session).map(_.decisions.last(limit)).getOrElse(Nil))
+
+  /** `{"queries":3,"loads":1,…}`; empty where inactive. */
+  def counters(session: SparkSession): String = json(ordered(running(session).map(_.counters.snapshot).getOrElse(Nil)))
+
+  /** The last `limit` stages, with sparkMeasure's names. */
+  def stages(session: SparkSession, limit: Int): String =
+    json(running(session).map(_.profile.metrics.stages.last(limit)).getOrElse(Nil))
+
+  /** The last `limit` tasks, with sparkMeasure's names. */
+  def tasks(session: SparkSession, limit: Int): String =
+    json(running(session).map(_.profile.metrics.tasks.last(limit)).getOrElse(Nil))
+
+  /** Every key: `[{"key","default","read":"startup"|"runtime","doc"}]`. */
+  def confs(): String = json(RegionsConf.entries.map { entry =>
+    ordered(Seq("key" -> entry.key, "default" -> RegionsConf.defaultString(entry),
+      "read" -> (if (RegionsConf.isStartup(entry)) "startup" else "runtime"), "doc" -> entry.doc))
+  })
+
+  private def running(session: SparkSession): Option[RegionsRuntime] = RegionsRuntime.of(session).toOption
+
+  private def ordered(pairs: Seq[(String, Any)]): JLinkedMap[String, Any] = {
+    val map = new JLinkedMap[String, Any]()
+    pairs.foreach { case (key, value) => map.put(key, value) }
+    map
+  }
+
+  private def json(value: Any): String = Frames.json.writeValueAsString(value)
+}

@@ -1,0 +1,118 @@
+package org.apache.spark.sql.regions
+
+import java.util.{Collections, WeakHashMap}
+
+import org.apache.spark.{SparkConf, SparkContext}
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.{SparkSession, SparkSessionExtensions, SparkSessionExtensionsProvider}
+import org.apache.spark.sql.catalyst.FunctionIdentifier
+import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Expression, ExpressionInfo}
+import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan}
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.SparkStrategy
+import org.apache.spark.sql.types.StringType
+
+/**
+ * The only registration list. What fires when, for one query:
+ *
+ * {{{
+ *   analyzed plan
+ *     │  normalizationRules   once per executed query, before the look-up in Spark's cache: nothing is pruned yet;
+ *     │                       a DataFrame of the user's still looks as it did in earlier queries
+ *     ▼
+ *   optimizer: pruning, push-down
+ *     │  preCBORules          once per optimized plan: filters and columns are where they belong, Python UDFs and
+ *     │                       subqueries are still expressions; the plan is signed, decided upon and changed here
+ *     ▼
+ *   optimizer: join reorder, subqueries to joins, Python UDFs to operators
+ *     ▼
+ *   planner
+ *     │  strategies           plans the logical nodes that the rule put in; again for each re-planning of AQE
+ *     ▼
+ *   execution                 RegionsRuntime's listeners; not registered here, since they belong to the context
+ * }}}
+ *
+ * Spark applies this class through the service file, through spark.sql.extensions, or through both.
+ */
+class RegionsExtensions extends SparkSessionExtensionsProvider with Logging {
+  import RegionsExtensions._
+
+  override def apply(extensions: SparkSessionExtensions): Unit = {
+    val conf = SparkContext.getActive.map(_.conf).getOrElse(new SparkConf)
+    Guard.run(conf, "the registration of the extensions") {
+      if (applied.add(extensions)) {
+        RegionsConf.register()
+        // Also where disabled: the status is the place that says so.
+        tableFunctions.foreach(extensions.injectTableFunction)
+        val fits = Shim.unfit.isEmpty
+        SparkContext.getActive match {
+          case Some(sc) if !RegionsConf.isEnabled(sc.conf) =>
+          case Some(sc) =>
+            RegionsRuntime.start(sc)
+            if (fits) register(extensions)
+          // withExtensions(new RegionsExtensions) comes before the context; the builders ask again.
+          case None => if (fits) register(extensions)
+        }
+      }
+    }
+  }
+
+  private def register(extensions: SparkSessionExtensions): Unit = {
+    normalizationRules.foreach(build => extensions.injectPlanNormalizationRule(guarded(build)))
+    preCBORules.foreach(build => extensions.injectPreCBORule(guarded(build)))
+    strategies.foreach(build => extensions.injectPlannerStrategy(guardedStrategy(build)))
+  }
+}
+
+object RegionsExtensions {
+  type TableFunction = (FunctionIdentifier, ExpressionInfo, Seq[Expression] => LogicalPlan)
+
+  // ---- The list ----------------------------------------------------------------------------------------------------
+
+  val normalizationRules: Seq[SparkSession => Rule[LogicalPlan]] = Seq()
+
+  val preCBORules: Seq[SparkSession => Rule[LogicalPlan]] = Seq()
+
+  val strategies: Seq[SparkSession => SparkStrategy] = Seq()
+
+  val tableFunctions: Seq[TableFunction] = Seq(
+    tableFunction("spark_regions_status", "_FUNC_() - Whether spark_regions is active in this application, and why.",
+      Seq("key", "value"))(session => RegionsRuntime.status(session).map { case (key, value) => Seq(key, value) }))
+
+  // ------------------------------------------------------------------------------------------------------------------
+
+  /** Named in both places, the class is applied twice to one object. */
+  private val applied = Collections.newSetFromMap(
+    Collections.synchronizedMap(new WeakHashMap[SparkSessionExtensions, java.lang.Boolean]()))
+
+  /** A table function without arguments whose rows, all strings, are made when it is analyzed. */
+  def tableFunction(name: String, usage: String, columns: Seq[String])(
+      rows: SparkSession => Seq[Seq[String]]): TableFunction = {
+    val builder = (arguments: Seq[Expression]) => {
+      require(arguments.isEmpty, s"$name takes no arguments")
+      val output = columns.map(column => AttributeReference(column, StringType)())
+      LocalRelation.fromExternalRows(output, rows(SparkSession.active).map(org.apache.spark.sql.Row.fromSeq))
+    }
+    (FunctionIdentifier(name), new ExpressionInfo(classOf[RegionsExtensions].getName, null, name, usage, ""), builder)
+  }
+
+  private def guarded(build: SparkSession => Rule[LogicalPlan]): SparkSession => Rule[LogicalPlan] =
+    ifActive(build, Inactive)
+
+  private def guardedStrategy(build: SparkSession => SparkStrategy): SparkSession => SparkStrategy =
+    ifActive(build, InactiveStrategy)
+
+  private def ifActive[T](build: SparkSession => T, otherwise: T)(session: SparkSession): T =
+    Guard(session.sparkContext.conf, "the start of a session", otherwise) {
+      RegionsRuntime.of(session).fold(_ => otherwise, _ => build(session))
+    }
+
+  /** What a session gets where the runtime could not start: the plan, unchanged. */
+  private object Inactive extends Rule[LogicalPlan] {
+    override def apply(plan: LogicalPlan): LogicalPlan = plan
+  }
+
+  private object InactiveStrategy extends SparkStrategy {
+    override def apply(plan: LogicalPlan): Seq[org.apache.spark.sql.execution.SparkPlan] = Nil
+  }
+}

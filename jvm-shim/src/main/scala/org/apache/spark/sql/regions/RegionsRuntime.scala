@@ -1,0 +1,164 @@
+package org.apache.spark.sql.regions
+
+import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.atomic.AtomicLong
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.{SPARK_VERSION, SparkContext}
+import org.apache.spark.internal.Logging
+import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd, SparkListenerEvent}
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.classic
+import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart
+import org.apache.spark.sql.regions.bridge.{PlannerClient, PlannerPython, PlannerSettings}
+import org.apache.spark.sql.regions.profile.{ProfileListener, QueryEnds, QueryRegistry}
+
+/** All of ours that lives as long as one SparkContext: the planner process, the listeners, what was decided. */
+final class RegionsRuntime private (val sc: SparkContext) extends Logging {
+  val counters = new Counters
+  val decisions = new Ring[Decision](1000)
+  val queries = new QueryRegistry(1000)
+  private val numbers = new AtomicLong()
+
+  private val client = new PlannerClient(PlannerSettings(
+    command = PlannerPython.command(sc.conf),
+    version = Shim.version,
+    confs = RegionsRuntime.startupConfs(sc),
+    hello = () => RegionsRuntime.hello(sc),
+    startupDeadlineMillis = sc.conf.get(RegionsConf.plannerStartupDeadline)))
+
+  val planner: Planner = client
+  val plannerDeadlineMillis: Long = sc.conf.get(RegionsConf.plannerDeadline)
+  val profile = new ProfileListener(queries, client.observe)
+  private val keys = new UnknownKeys
+  private val lifetime = new SparkListener {
+    override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit = RegionsRuntime.stop(sc)
+    override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
+      case start: SparkListenerSQLExecutionStart => keys.check(start.modifiedConfigs.keys)
+      case _ =>
+    }
+  }
+
+  private def open(): this.type = {
+    keys.check(sc.conf.getAll.map(_._1))
+    sc.addSparkListener(profile)
+    sc.addSparkListener(lifetime)
+    Guard.run(sc.conf, "handing the jar to the executors")(Shim.addToExecutors(sc))
+    this
+  }
+
+  /** False once the planner is known not to come. */
+  def active: Boolean = reason.isEmpty
+  def reason: Option[Refusal] = client.refusal
+
+  def nextQuery(): Long = numbers.incrementAndGet()
+
+  /** Callbacks after every execution of a registered query, on Spark's listener thread. */
+  def onQueryEnd(callback: QueryEnds.Callback): Unit = profile.ends.add(callback)
+
+  def status(session: SparkSession): Seq[(String, String)] = {
+    keys.check(session.conf.getAll.keys)
+    val strategy = session.conf.get(RegionsConf.recycleStrategy.key)
+    // Asked for on the caller's behalf only: a status that waits would be no status.
+    val live = client.request(java.util.Map.of("type", "status"), math.min(plannerDeadlineMillis, 1000)).toOption
+    val settled = Seq(
+      "active" -> active.toString,
+      "reason" -> reason.map(why => s"${why.code}: ${why.detail}").getOrElse(""),
+      "mode" -> session.conf.get(RegionsConf.mode.key),
+      "strategy" -> strategy,
+      "spark.version" -> SPARK_VERSION,
+      "shim.version" -> Shim.version,
+      "planner.state" -> client.stateName,
+      "planner.version" -> client.plannerVersion.getOrElse(""),
+      "planner.pid" -> client.pid.map(_.toString).getOrElse(""),
+      "planner.port" -> client.port.map(_.toString).getOrElse(""),
+      "planner.startupMillis" -> client.startupMillis.map(_.toString).getOrElse(""),
+      "planner.rssBytes" -> live.map(_.path("rssBytes").asText("")).getOrElse(""),
+      "planner.observationsDropped" -> client.observationsDropped.toString,
+      "store.dir" -> RegionsRuntime.storeDir(sc),
+      "store.entries" -> live.map(_.path("entries").asText("")).getOrElse(""),
+      "store.bytes" -> live.map(_.path("bytes").asText("")).getOrElse(""),
+      "unknownKeys" -> keys.messages.mkString(" "))
+    settled ++ counters.snapshot.map { case (name, count) => s"counter.$name" -> count.toString }
+  }
+
+  private def close(): Unit = client.close()
+}
+
+object RegionsRuntime extends Logging {
+  private val runtimes = new ConcurrentHashMap[SparkContext, Either[Refusal, RegionsRuntime]]()
+
+  /** The runtime of a context, started by the first caller; Left with the reason why there is none. */
+  def start(sc: SparkContext): Either[Refusal, RegionsRuntime] =
+    if (sc.isStopped && !runtimes.containsKey(sc)) Left(Refusal("ENDED", "the application has ended"))
+    else runtimes.computeIfAbsent(sc, _ => attempt(sc))
+
+  def of(session: SparkSession): Either[Refusal, RegionsRuntime] = session match {
+    case known: classic.SparkSession => start(known.sparkContext)
+    case other => Left(Refusal("SESSION_UNSUPPORTED", other.getClass.getName))
+  }
+
+  /** The runtime of the JVM's SparkContext where it is already running. */
+  def current: Option[RegionsRuntime] = runtimes.values.asScala.collectFirst { case Right(runtime) => runtime }
+
+  def stop(sc: SparkContext): Unit = Option(runtimes.remove(sc)).foreach(_.foreach { runtime =>
+    Guard.run(sc.conf, "the end of the application")(runtime.close())
+  })
+
+  def status(session: SparkSession): Seq[(String, String)] = of(session) match {
+    case Right(runtime) => runtime.status(session)
+    case Left(why) => Seq("active" -> "false", "reason" -> s"${why.code}: ${why.detail}",
+      "spark.version" -> SPARK_VERSION, "shim.version" -> Shim.version)
+  }
+
+  def storeDir(sc: SparkContext): String = sc.conf.get(RegionsConf.recycleDir) match {
+    case "" => s"${System.getProperty("user.home")}/.spark_regions"
+    case given => given
+  }
+
+  private def attempt(sc: SparkContext): Either[Refusal, RegionsRuntime] =
+    if (!RegionsConf.isEnabled(sc.conf)) Left(Refusal("DISABLED", "spark.regions.enabled is false"))
+    else Shim.unfit match {
+      case Some(why) =>
+        logWarning(s"spark_regions is inactive. ${why.code}: ${why.detail}")
+        if (sc.conf.get(RegionsConf.strict)) throw new IllegalStateException(s"${why.code}: ${why.detail}")
+        Left(why)
+      case None =>
+        var begun: Option[RegionsRuntime] = None
+        try {
+          begun = Some(new RegionsRuntime(sc))
+          begun.map(_.open()).toRight(Refusal("START_FAILED"))
+        } catch {
+          case error: Throwable if Guard.isOurs(error) =>
+            Guard.warnOnce("its start", error)
+            begun.foreach(_.close())
+            if (sc.conf.get("spark.regions.strict", "false").toBoolean) throw error
+            Left(Refusal("START_FAILED", error.toString))
+        }
+    }
+
+  private def startupConfs(sc: SparkContext): Map[String, String] =
+    RegionsConf.entries.map(entry =>
+      entry.key -> sc.conf.getOption(entry.key).getOrElse(RegionsConf.defaultString(entry))).toMap ++
+      Map(RegionsConf.recycleDir.key -> storeDir(sc))
+
+  /** The id exists only once the task scheduler runs, later than a plugin's start. */
+  private def hello(sc: SparkContext): Map[String, String] = {
+    val end = System.nanoTime() + 60L * 1000000000
+    while (sc.applicationId == null && !sc.isStopped && System.nanoTime() < end) Thread.sleep(5)
+    Map("application" -> Option(sc.applicationId).getOrElse(""), "name" -> sc.appName, "user" -> sc.sparkUser)
+  }
+}
+
+/** Remembers the unknown keys, and warns once for each. */
+final class UnknownKeys extends Logging {
+  private val seen = new ConcurrentHashMap[String, String]()
+
+  def check(given: Iterable[String]): Unit = RegionsConf.unknown(given).foreach { case (key, suggestion) =>
+    val message = RegionsConf.unknownMessage(key, suggestion)
+    if (seen.putIfAbsent(key, message) == null) logWarning(message)
+  }
+
+  def messages: Seq[String] = seen.asScala.toSeq.sortBy(_._1).map(_._2)
+}

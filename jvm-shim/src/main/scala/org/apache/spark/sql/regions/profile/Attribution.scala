@@ -1,0 +1,111 @@
+package org.apache.spark.sql.regions.profile
+
+/**
+ * One operator's part in a stage.
+ *
+ * @param kind physical operator, "SortExec"
+ * @param rows the larger of what went in and what came out
+ * @param exactSeconds measured, and of this operator alone; more time of it may be unmeasured
+ * @param atLeastSeconds measured, a lower bound of the whole
+ */
+final case class StagePart(kind: String, rows: Double, exactSeconds: Double = 0, atLeastSeconds: Double = 0)
+
+/**
+ * Divides the run time of a stage over the operators that Spark fused into it (DESIGN §5). What is measured exactly
+ * goes to its operator; the rest in proportion to rows × weight, but no operator gets less than its lower bound.
+ *
+ * {{{
+ *   stage 10 s: scan (1,000 rows × 0.5, at least 6 s), filter (1,000 × 0.1), sort (500 × 0.4, 1 s exactly)
+ *   rest = 10 − 1 = 9 s over 500 : 100 : 200  →  5.625 : 1.125 : 2.25; the scan's 5.625 is below 6
+ *   so scan 6, and 3 s over 100 : 200         →  scan 6, filter 1, sort 2 + 1 = 3
+ * }}}
+ */
+object Attribution {
+
+  /** Relative costs of one row, from µs measured on one core; only their proportions matter. */
+  private val weights: Map[String, Double] = Map(
+    "FileSourceScanExec" -> 0.25,
+    "BatchScanExec" -> 0.25,
+    "InMemoryTableScanExec" -> 0.1,
+    "LocalTableScanExec" -> 0.05,
+    "RowDataSourceScanExec" -> 1.0,
+    "RDDScanExec" -> 0.3,
+    "RangeExec" -> 0.01,
+    "ColumnarToRowExec" -> 0.05,
+    "ProjectExec" -> 0.05,
+    "FilterExec" -> 0.05,
+    "HashAggregateExec" -> 0.2,
+    "ObjectHashAggregateExec" -> 0.6,
+    "SortAggregateExec" -> 0.2,
+    "SortMergeJoinExec" -> 0.3,
+    "BroadcastHashJoinExec" -> 0.15,
+    "ShuffledHashJoinExec" -> 0.3,
+    "BroadcastNestedLoopJoinExec" -> 2.0,
+    "CartesianProductExec" -> 0.1,
+    "SortExec" -> 0.4,
+    "WindowExec" -> 0.6,
+    "ExpandExec" -> 0.1,
+    "GenerateExec" -> 0.3,
+    "ShuffleExchangeExec" -> 0.4,
+    "BroadcastExchangeExec" -> 0.2,
+    "TakeOrderedAndProjectExec" -> 0.1,
+    "TeeExec" -> 0.6,
+    "UnionExec" -> 0.0)
+  private val pythonWeight = 3.0
+  private val otherWeight = 0.2
+
+  def weight(kind: String): Double =
+    weights.getOrElse(kind, if (kind.contains("Python") || kind.contains("Pandas") || kind.contains("Arrow")) pythonWeight
+      else otherWeight)
+
+  /** Seconds of each part; they add up to `totalSeconds`. */
+  def split(totalSeconds: Double, parts: IndexedSeq[StagePart]): IndexedSeq[Double] =
+    if (parts.isEmpty || totalSeconds <= 0) parts.map(_ => 0.0)
+    else {
+      val exact = parts.map(part => math.max(0, part.exactSeconds))
+      val measured = exact.sum
+      // Clocks of different granularity: what is measured inside can exceed the whole.
+      if (measured >= totalSeconds) exact.map(_ * totalSeconds / measured)
+      else {
+        val bounds = parts.zip(exact).map { case (part, own) => math.max(0, part.atLeastSeconds - own) }
+        val rest = fill(totalSeconds - measured, parts.map(part => math.max(0, part.rows) * weight(part.kind)), bounds)
+        exact.zip(rest).map { case (own, more) => own + more }
+      }
+    }
+
+  /** Divides in proportion to `shares`, none below its bound. */
+  private def fill(total: Double, shares: IndexedSeq[Double], bounds: IndexedSeq[Double]): IndexedSeq[Double] = {
+    val bounded = bounds.sum
+    if (bounded >= total) bounds.map(_ * total / bounded)
+    else {
+      val fixed = Array.fill(shares.size)(false)
+      var result = proportion(total, shares, fixed, bounds)
+      var again = true
+      // Each round fixes at least one more, so it ends.
+      while (again) {
+        val low = shares.indices.filter(i => !fixed(i) && result(i) < bounds(i))
+        low.foreach(i => fixed(i) = true)
+        again = low.nonEmpty
+        if (again) result = proportion(total, shares, fixed, bounds)
+      }
+      result
+    }
+  }
+
+  private def proportion(
+      total: Double,
+      shares: IndexedSeq[Double],
+      fixed: Array[Boolean],
+      bounds: IndexedSeq[Double]): IndexedSeq[Double] = {
+    val free = shares.indices.filterNot(fixed(_))
+    val left = total - shares.indices.filter(fixed(_)).map(bounds).sum
+    val sum = free.map(shares).sum
+    shares.indices.map { i =>
+      if (fixed(i)) {
+        // Nobody is left to take the rest: the bounds were all there is.
+        if (free.isEmpty) bounds(i) + left / shares.size else bounds(i)
+      } else if (sum > 0) left * shares(i) / sum
+      else left / free.size
+    }
+  }
+}

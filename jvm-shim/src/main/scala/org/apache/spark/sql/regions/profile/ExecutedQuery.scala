@@ -1,0 +1,163 @@
+package org.apache.spark.sql.regions.profile
+
+import org.apache.spark.sql.catalyst.plans.physical.RangePartitioning
+import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.exchange._
+import org.apache.spark.sql.execution.window.WindowExecBase
+
+/** What is known of a node, or of a load, after a run; None where Spark does not count it. */
+final case class Observed(rows: Option[Long], bytes: Option[Long], seconds: Option[Double])
+
+/**
+ * The measurements of one execution, put together: operators of the plan that ran, and sums of the stages.
+ *
+ * @param failed then row counts are those of an unfinished run, and are not reported
+ */
+final class ExecutedQuery(walked: WalkedPlan, stages: Seq[StageSums], failed: Boolean) {
+  private val operators = walked.operators
+  private val segmentOf: Map[Long, Int] = operators.iterator.flatMap(operator =>
+    operator.plan.metrics.iterator.collect {
+      case (name, metric) => metric.id -> (if (ExecutedQuery.isWriteMetric(name)) operator.writes else operator.reads)
+    }).toMap
+  private val stagesOf: Map[Int, Seq[StageSums]] = stages
+    .flatMap(stage => stage.metrics.flatMap(segmentOf.get).toSet[Int].map(_ -> stage))
+    .groupMap(_._1)(_._2)
+
+  /** Stages that count for rows: before a range exchange, a stage that only samples reads everything once more. */
+  private val countedStages: Map[Int, Seq[StageSums]] = {
+    val ranged = operators.collect { case operator if operator.writes != operator.reads => operator }
+      .flatMap(operator => operator.plan match {
+        case exchange: ShuffleExchangeExec if exchange.outputPartitioning.isInstanceOf[RangePartitioning] =>
+          id(operator, "shuffleRecordsWritten").map(operator.writes -> _)
+        case _ => None
+      })
+    stagesOf ++ ranged.flatMap { case (segment, written) =>
+      stagesOf.get(segment).map(ran => ran.filter(_(written).nonEmpty)).filter(_.nonEmpty).map(segment -> _)
+    }
+  }
+
+  private val rowsOut: Array[Option[Long]] = {
+    val rows = Array.fill[Option[Long]](operators.size)(None)
+    // Parents come before their children, so backwards every child is known.
+    operators.reverseIterator.foreach(operator => rows(operator.index) = countRows(operator, rows))
+    rows
+  }
+
+  private val secondsOf: Array[Double] = {
+    val seconds = Array.fill(operators.size)(0.0)
+    stages.foreach { stage =>
+      val segments = stage.metrics.flatMap(segmentOf.get).toSet
+      val parts = operators.filter(operator => segments(operator.reads) || segments(operator.writes))
+        .map(operator => operator -> part(operator, stage, segments))
+      parts.map(_._1).zip(Attribution.split(stage.seconds, parts.map(_._2)))
+        .foreach { case (operator, share) => seconds(operator.index) += share }
+    }
+    seconds
+  }
+
+  def taskSeconds: Double = stages.map(_.seconds).sum
+
+  /** By node id, of those that ran. */
+  lazy val nodes: Map[Int, Observed] = {
+    val own = operators.filter(operator => operator.node.isDefined && operator.entry.isEmpty && !isTee(operator))
+      .groupBy(_.node.get).map { case (id, group) =>
+        id -> Observed(exactRows(group.head), dataSize(group.head), ran(group))
+      }
+    // A projection that was planned into its child's operator passes the child's rows, at no cost of its own.
+    own ++ walked.passed.collect { case (id, below) if !own.contains(id) && own.contains(below) =>
+      id -> Observed(own(below).rows, None, own(below).seconds.map(_ => 0.0))
+    }
+  }
+
+  /** By entry. */
+  lazy val loads: Map[String, Observed] = operators.filter(_.entry.isDefined).groupBy(_.entry.get)
+    .map { case (entry, group) => entry -> Observed(exactRows(group.head), dataSize(group.head), ran(group)) }
+
+  private def isTee(operator: Operator): Boolean = operator.kind == "TeeExec"
+
+  private def ran(group: Iterable[Operator]): Option[Double] =
+    if (group.exists(operator => stagesOf.contains(operator.reads) || stagesOf.contains(operator.writes))) {
+      Some(group.map(operator => secondsOf(operator.index)).sum)
+    } else None
+
+  private def exactRows(operator: Operator): Option[Long] = operator.plan match {
+    // With filters pushed into it, a scan's output is not the relation's.
+    case scan: FileSourceScanLike if scan.dataFilters.nonEmpty || scan.partitionFilters.nonEmpty => None
+    case _ => rowsOut(operator.index)
+  }
+
+  private def countRows(operator: Operator, rows: Array[Option[Long]]): Option[Long] = {
+    def ofChild: Option[Long] = operator.children.headOption.flatMap(child => rows(child.index))
+    operator.plan match {
+      case _ if failed => None
+      case reused: ReusedExchangeExec =>
+        operators.find(_.plan eq reused.child).flatMap(original => rows(original.index))
+          .orElse(value(reused.child, "shuffleRecordsWritten", None))
+      case _: ShuffleExchangeLike => value(operator, "shuffleRecordsWritten", operator.writes).orElse(ofChild)
+      case _: BroadcastExchangeLike => ofChild.orElse(value(operator, "numOutputRows", operator.writes))
+      case union: UnionExec =>
+        val inputs = operator.children.map(child => rows(child.index))
+        if (inputs.size == union.children.size && inputs.forall(_.isDefined)) Some(inputs.flatten.sum) else None
+      case plan if plan.metrics.contains("numOutputRows") && !ExecutedQuery.passesRows(plan) =>
+        if (operator.partial) None else value(operator, "numOutputRows", operator.reads)
+      case plan if plan.metrics.contains("pythonNumRowsReceived") =>
+        if (operator.partial) None else value(operator, "pythonNumRowsReceived", operator.reads)
+      case plan if ExecutedQuery.passesRows(plan) => ofChild
+      case _ => None
+    }
+  }
+
+  private def dataSize(operator: Operator): Option[Long] =
+    Some(operator.parent).filter(_ >= 0).map(operators)
+      .collect { case above if above.plan.isInstanceOf[Exchange] => above }
+      .filterNot(_ => failed)
+      .flatMap(above => value(above, "dataSize", above.writes)).filter(_ > 0)
+
+  private def id(operator: Operator, metric: String): Option[Long] = operator.plan.metrics.get(metric).map(_.id)
+
+  private def value(operator: Operator, name: String, segment: Int): Option[Long] =
+    value(operator.plan, name, countedStages.get(segment).map(Some(_)).getOrElse(if (operator.foreign) Some(Nil) else None))
+
+  /** Summed over the stages that count; a metric that the driver sets itself is in none of them. */
+  private def value(plan: SparkPlan, name: String, ran: Option[Seq[StageSums]]): Option[Long] =
+    plan.metrics.get(name).flatMap { metric =>
+      val counted = ran.getOrElse(Nil).flatMap(_(metric.id))
+      if (counted.nonEmpty) Some(counted.sum)
+      else if (ran.exists(_.nonEmpty)) Some(0L)
+      else Some(metric.value).filter(_ > 0 && !ran.contains(Nil))
+    }
+
+  private def part(operator: Operator, stage: StageSums, segments: Set[Int]): StagePart = {
+    def seconds(name: String, unitsPerSecond: Double): Double =
+      id(operator, name).flatMap(stage(_)).map(_ / unitsPerSecond).getOrElse(0.0)
+    val out = if (operator.foreign) stageRows(operator, stage) else rowsForCost(operator)
+    val in = operator.children.map(child => if (operator.foreign) stageRows(child, stage) else rowsForCost(child)).sum
+    val exact = seconds("sortTime", 1e3) +
+      (if (segments(operator.writes)) seconds("shuffleWriteTime", 1e9) else 0) +
+      (if (segments(operator.reads)) seconds("fetchWaitTime", 1e3) else 0)
+    val atLeast = seconds("scanTime", 1e3) + seconds("pythonProcessingTime", 1e3)
+    StagePart(operator.kind, math.max(in, out), exact, atLeast)
+  }
+
+  private def stageRows(operator: Operator, stage: StageSums): Double =
+    id(operator, "numOutputRows").flatMap(stage(_)).map(_.toDouble).getOrElse(0.0)
+
+  /** Where rows are not exactly known, a rough count still divides time better than none. */
+  private def rowsForCost(operator: Operator): Double = rowsOut(operator.index).map(_.toDouble)
+    .orElse(operator.plan.metrics.get("numOutputRows").map(_.value.toDouble).filter(_ > 0))
+    .orElse(operator.children.map(child => rowsForCost(child)).maxOption)
+    .getOrElse(0.0)
+}
+
+object ExecutedQuery {
+  private val writeMetrics = Set("dataSize", "shuffleBytesWritten", "shuffleRecordsWritten", "shuffleWriteTime")
+
+  def isWriteMetric(name: String): Boolean = writeMetrics(name)
+
+  /** Operators whose output has as many rows as their input. */
+  def passesRows(plan: SparkPlan): Boolean = plan match {
+    case _: ProjectExec | _: SortExec | _: CoalesceExec | _: CollectMetricsExec | _: WindowExecBase |
+        _: DeserializeToObjectExec | _: SerializeFromObjectExec | _: MapElementsExec | _: SubqueryExec => true
+    case other => other.getClass.getSimpleName == "TeeExec"
+  }
+}

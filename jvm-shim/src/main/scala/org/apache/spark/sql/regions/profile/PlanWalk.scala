@@ -1,0 +1,188 @@
+package org.apache.spark.sql.regions.profile
+
+import java.util.{Collections, IdentityHashMap}
+
+import scala.collection.mutable
+
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, LeafNode, LogicalPlan, Project}
+import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, AQEShuffleReadExec, QueryStageExec}
+import org.apache.spark.sql.execution.aggregate.{HashAggregateExec, ObjectHashAggregateExec}
+import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
+import org.apache.spark.sql.execution.exchange.{BroadcastExchangeLike, Exchange, ReusedExchangeExec, ShuffleExchangeLike}
+import org.apache.spark.sql.execution.joins.SortMergeJoinExec
+import org.apache.spark.sql.regions.Tags
+
+/**
+ * One physical operator of the plan that really ran.
+ *
+ * @param parent index, -1 for a root
+ * @param reads segment in which the operator's output is made; for an exchange, where it is read
+ * @param writes segment that an exchange ends, otherwise `reads`
+ * @param partial whether a consumer may have stopped before the end of the output
+ * @param foreign part of a cached plan, which another query was signed for
+ */
+final class Operator(
+    val index: Int,
+    val plan: SparkPlan,
+    val parent: Int,
+    val reads: Int,
+    val writes: Int,
+    val partial: Boolean,
+    val foreign: Boolean,
+    val node: Option[Int],
+    val entry: Option[String]) {
+  val children: mutable.ArrayBuffer[Operator] = mutable.ArrayBuffer.empty
+  val kind: String = plan.getClass.getSimpleName
+}
+
+/**
+ * @param query number of the query that the plan was signed for
+ * @param segments number of segments; a segment is what lies between exchanges, and runs as one stage
+ * @param passed nodes that Spark planned into the operators of the node given with them, with nothing of their own
+ */
+final case class WalkedPlan(
+    operators: IndexedSeq[Operator],
+    segments: Int,
+    query: Option[Long],
+    passed: Map[Int, Int])
+
+/** Flattens an executed plan, through adaptive execution, query stages, code generation and subqueries. */
+object PlanWalk {
+
+  def apply(plan: SparkPlan): WalkedPlan = {
+    val walk = new PlanWalk
+    walk.visit(plan, -1, walk.newSegment(), false, false, Position(None, None, None))
+    WalkedPlan(walk.operators.toVector, walk.segments, walk.query, walk.passed.toMap)
+  }
+
+  /** Where in the logical plan the walk is: the link it came by, and the node of the block that the last operator is. */
+  private final case class Position(link: Option[LogicalPlan], at: Option[LogicalPlan], node: Option[Int])
+}
+
+private final class PlanWalk {
+  import PlanWalk.Position
+
+  val operators = mutable.ArrayBuffer.empty[Operator]
+  val passed = mutable.Map.empty[Int, Int]
+  var segments = 0
+  var query: Option[Long] = None
+  private val subqueriesSeen = Collections.newSetFromMap(new IdentityHashMap[SparkPlan, java.lang.Boolean]())
+
+  def newSegment(): Int = {
+    segments += 1
+    segments - 1
+  }
+
+  def visit(plan: SparkPlan, parent: Int, segment: Int, partial: Boolean, foreign: Boolean, from: Position): Unit =
+    plan match {
+      // executedPlan, not finalPhysicalPlan: the latter would run what has not run yet.
+      case adaptive: AdaptiveSparkPlanExec => visit(adaptive.executedPlan, parent, segment, partial, foreign, from)
+      case stage: QueryStageExec => visit(stage.plan, parent, segment, partial, foreign, from)
+      case WholeStageCodegenExec(child) => visit(child, parent, segment, partial, foreign, from)
+      case InputAdapter(child) => visit(child, parent, segment, partial, foreign, from)
+      case AQEShuffleReadExec(child, _) => visit(child, parent, segment, partial, foreign, from)
+      case other => add(other, parent, segment, partial, foreign, from)
+    }
+
+  private def add(
+      plan: SparkPlan,
+      parent: Int,
+      segment: Int,
+      partial: Boolean,
+      foreign: Boolean,
+      from: Position): Unit = {
+    val position = if (foreign) from else locate(plan, from)
+    if (query.isEmpty && !foreign) query = position.at.flatMap(_.getTagValue(Tags.query))
+    val writes = if (plan.isInstanceOf[Exchange]) newSegment() else segment
+    val operator = new Operator(operators.size, plan, parent, segment, writes, partial, foreign,
+      if (foreign) None else position.node, position.at.filterNot(_ => foreign).flatMap(_.getTagValue(ProfileTags.entry)))
+    operators += operator
+    if (parent >= 0) operators(parent).children += operator
+    descend(operator, position)
+  }
+
+  private def descend(operator: Operator, position: Position): Unit = {
+    val plan = operator.plan
+    val partialBelow = plan match {
+      case _: BaseLimitExec | _: CollectLimitExec | _: SortMergeJoinExec => true
+      case _: Exchange | _: SortExec | _: HashAggregateExec | _: ObjectHashAggregateExec => false
+      case _ => operator.partial
+    }
+    plan match {
+      case _: ReusedExchangeExec =>
+      case scan: InMemoryTableScanExec =>
+        // Whoever first reads a cached plan also runs it, in the same stage; that time is not this query's nodes'.
+        if (!operator.foreign) {
+          visit(scan.relation.cachedPlan, -1, operator.reads, false, true, Position(None, None, None))
+        }
+      case _ =>
+        plan.children.foreach(visit(_, operator.index, operator.writes, partialBelow, operator.foreign, position))
+    }
+    plan.subqueries.foreach {
+      case _: ReusedSubqueryExec =>
+      case subquery => if (subqueriesSeen.add(subquery)) {
+        subquery.children.foreach(visit(_, -1, newSegment(), false, operator.foreign, Position(None, None, None)))
+      }
+    }
+  }
+
+  /**
+   * The logical node of an operator. An operator that Spark inserted on its own (exchange, sort) belongs to the node
+   * that needs it, its parent. A block of projections and filters over a relation is planned at once, and its operators
+   * all link to the block's top; they are matched to the block's nodes by kind.
+   */
+  private def locate(plan: SparkPlan, from: Position): Position = plan.logicalLink match {
+    case None => from
+    case Some(link) if !plan.getTagValue(SparkPlan.LOGICAL_PLAN_TAG).isDefined && from.link.exists(_ eq link) =>
+      advance(plan, Position(from.link, from.at, from.node))
+    case Some(link) =>
+      val top = firstTagged(link)
+      val start = Position(Some(link), top.orElse(Some(link)), top.flatMap(_.getTagValue(ProfileTags.node)).orElse(from.node))
+      advance(plan, start)
+  }
+
+  private def firstTagged(link: LogicalPlan): Option[LogicalPlan] =
+    if (isTagged(link)) Some(link)
+    else if (link.children.size == 1 && isTagged(link.children.head)) Some(link.children.head)
+    else None
+
+  private def isTagged(node: LogicalPlan): Boolean =
+    node.getTagValue(ProfileTags.node).isDefined || node.getTagValue(ProfileTags.entry).isDefined
+
+  private def advance(plan: SparkPlan, position: Position): Position = position.at match {
+    case Some(at) =>
+      val block = blockFrom(at)
+      block.indexWhere(matches(plan, _)) match {
+        case -1 => position
+        case found =>
+          val hit = block(found)
+          val node = hit.getTagValue(ProfileTags.node)
+          // Nodes in between left no operator of their own.
+          for (above <- block.take(found).drop(if (position.node.exists(owns)) 1 else 0);
+               skipped <- above.getTagValue(ProfileTags.node); id <- node) passed(skipped) = id
+          Position(position.link, Some(hit), node.orElse(position.node))
+      }
+    case None => position
+  }
+
+  private def owns(node: Int): Boolean = operators.exists(_.node.contains(node))
+
+  private def blockFrom(top: LogicalPlan): IndexedSeq[LogicalPlan] = {
+    val block = mutable.ArrayBuffer(top)
+    var node = top
+    while (node.isInstanceOf[Project] || node.isInstanceOf[Filter]) {
+      val child = node.children.head
+      node = child
+      if (child.isInstanceOf[Project] || child.isInstanceOf[Filter] || child.isInstanceOf[LeafNode]) block += child
+    }
+    block.toVector
+  }
+
+  private def matches(plan: SparkPlan, node: LogicalPlan): Boolean = (plan, node) match {
+    case (_: ProjectExec, _: Project) => true
+    case (_: FilterExec, _: Filter) => true
+    case (_: LeafExecNode, _: LeafNode) => true
+    case _ => false
+  }
+}

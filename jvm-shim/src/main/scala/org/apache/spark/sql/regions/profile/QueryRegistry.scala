@@ -1,0 +1,84 @@
+package org.apache.spark.sql.regions.profile
+
+import java.util.{Collections, LinkedHashMap => JLinkedMap, Map => JMap}
+import java.util.concurrent.CopyOnWriteArrayList
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
+import org.apache.spark.sql.execution.QueryExecution
+import org.apache.spark.sql.regions.{Guard, Signature, SignedPlan, Tags}
+
+/** A load that the plan was given: `relation` takes the place of `node`. */
+final case class LoadUse(entry: String, node: Int, relation: LogicalPlan)
+
+/** A store that the plan was given at `node`. */
+final case class StoreUse(entry: String, node: Int)
+
+/** What is kept of a signed node; the plan itself is not held. */
+final case class RegisteredNode(
+    id: Int,
+    operator: String,
+    children: Seq[Int],
+    signature: Option[Signature],
+    rowBytes: Long)
+
+final case class RegisteredQuery(
+    query: Long,
+    nodes: IndexedSeq[RegisteredNode],
+    loads: Seq[String],
+    stores: Seq[String])
+
+/** The newest `limit` signed queries, some of which are only explained and never run. */
+final class QueryRegistry(limit: Int) {
+  private val queries: JMap[Long, RegisteredQuery] =
+    Collections.synchronizedMap(new JLinkedMap[Long, RegisteredQuery](64, 0.75f, true) {
+      override def removeEldestEntry(eldest: JMap.Entry[Long, RegisteredQuery]): Boolean = size > limit
+    })
+
+  /** Marks the nodes of `signed`, and the relations of `loads`, so that the profiler finds them in the executed plan. */
+  def register(query: Long, signed: SignedPlan, loads: Seq[LoadUse], stores: Seq[StoreUse]): Unit = {
+    signed.nodes.foreach { node =>
+      node.plan.setTagValue(Tags.query, query)
+      node.plan.setTagValue(ProfileTags.node, node.id)
+      node.signature.foreach(signature => node.plan.setTagValue(Tags.lineage, signature.lineage))
+    }
+    loads.foreach { load =>
+      load.relation.setTagValue(Tags.query, query)
+      load.relation.setTagValue(ProfileTags.entry, load.entry)
+    }
+    val nodes = signed.nodes.map(node => RegisteredNode(node.id, node.plan.nodeName, node.children,
+      node.signature.toOption, EstimationUtils.getSizePerRow(node.plan.output).toLong))
+    queries.put(query, RegisteredQuery(query, nodes, loads.map(_.entry), stores.map(_.entry)))
+  }
+
+  def get(query: Long): Option[RegisteredQuery] = Option(queries.get(query))
+}
+
+object ProfileTags {
+
+  /** [[org.apache.spark.sql.regions.SignedNode.id]]: nodes with one lineage are several, so the lineage does not do. */
+  val node: TreeNodeTag[Int] = TreeNodeTag[Int]("spark_regions.node")
+
+  /** Entry that a logical relation reads. */
+  val entry: TreeNodeTag[String] = TreeNodeTag[String]("spark_regions.entry")
+}
+
+/** Who wants to know that a query has ended. */
+final class QueryEnds {
+  private val callbacks = new CopyOnWriteArrayList[QueryEnds.Callback]()
+
+  def add(callback: QueryEnds.Callback): Unit = callbacks.add(callback)
+
+  def fire(query: Long, execution: QueryExecution, failed: Boolean): Unit = callbacks.asScala.foreach { callback =>
+    try callback(query, execution, failed)
+    catch { case error: Throwable if Guard.isOurs(error) => Guard.warnOnce("a callback at a query's end", error) }
+  }
+}
+
+object QueryEnds {
+  /** (query, its execution, whether it failed) */
+  type Callback = (Long, QueryExecution, Boolean) => Unit
+}
