@@ -14,7 +14,8 @@ final case class DecidedAction(
     entry: String,
     savingSeconds: Double,
     reason: String,
-    refusal: Option[Refusal] = None)
+    refusal: Option[Refusal] = None,
+    detail: String = "")
 
 /** A node that was left alone, and why. */
 final case class DeclinedNode(node: Int, operator: String, code: String, detail: String)
@@ -24,6 +25,7 @@ final case class Decision(
     query: Long,
     session: String,
     epochMillis: Long,
+    planningMillis: Double,
     plannerMillis: Double,
     actions: Seq[DecidedAction],
     declines: Seq[DeclinedNode],

@@ -4,12 +4,15 @@ import java.util.{Collections, WeakHashMap}
 
 import org.apache.spark.{SparkConf, SparkContext}
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.{SparkSession, SparkSessionExtensions, SparkSessionExtensionsProvider}
+import org.apache.spark.sql.{classic, SparkSession, SparkSessionExtensions, SparkSessionExtensionsProvider}
 import org.apache.spark.sql.catalyst.FunctionIdentifier
 import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Expression, ExpressionInfo}
 import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkStrategy
+import org.apache.spark.sql.regions.exec.RegionsStrategy
+import org.apache.spark.sql.regions.rules.{LineageRule, SharedDataFramesRule}
+import org.apache.spark.sql.regions.ui.DecisionsTable
 import org.apache.spark.sql.types.StringType
 
 /**
@@ -69,15 +72,30 @@ object RegionsExtensions {
 
   // ---- The list ----------------------------------------------------------------------------------------------------
 
-  val normalizationRules: Seq[SparkSession => Rule[LogicalPlan]] = Seq()
+  val normalizationRules: Seq[SparkSession => Rule[LogicalPlan]] = Seq(new SharedDataFramesRule(_))
 
-  val preCBORules: Seq[SparkSession => Rule[LogicalPlan]] = Seq()
+  val preCBORules: Seq[SparkSession => Rule[LogicalPlan]] = Seq(new LineageRule(_))
 
-  val strategies: Seq[SparkSession => SparkStrategy] = Seq()
+  val strategies: Seq[SparkSession => SparkStrategy] = Seq {
+    case session: classic.SparkSession => RegionsStrategy(session)
+    case _ => InactiveStrategy
+  }
 
   val tableFunctions: Seq[TableFunction] = Seq(
     tableFunction("spark_regions_status", "_FUNC_() - Whether spark_regions is active in this application, and why.",
-      Seq("key", "value"))(session => RegionsRuntime.status(session).map { case (key, value) => Seq(key, value) }))
+      Seq("key", "value"))(session => RegionsRuntime.status(session).map { case (key, value) => Seq(key, value) }),
+    (
+      FunctionIdentifier("spark_regions_decisions"),
+      new ExpressionInfo(
+        classOf[RegionsExtensions].getName,
+        null,
+        "spark_regions_decisions",
+        "_FUNC_() - What was decided about the last queries of this application, and why.",
+        ""),
+      (arguments: Seq[Expression]) => {
+        require(arguments.isEmpty, "spark_regions_decisions takes no arguments")
+        DecisionsTable(RegionsRuntime.current.toSeq.flatMap(_.decisions.last(Int.MaxValue)))
+      }))
 
   // ------------------------------------------------------------------------------------------------------------------
 

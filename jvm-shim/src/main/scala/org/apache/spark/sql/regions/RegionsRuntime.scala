@@ -31,6 +31,7 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
   val planner: Planner = client
   val plannerDeadlineMillis: Long = sc.conf.get(RegionsConf.plannerDeadline)
   val profile = new ProfileListener(queries, client.observe)
+  val recycling = new Recycling(sc, client, counters, decisions, profile)
   private val keys = new UnknownKeys
   private val lifetime = new SparkListener {
     override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit = RegionsRuntime.stop(sc)
@@ -83,7 +84,10 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
     settled ++ counters.snapshot.map { case (name, count) => s"counter.$name" -> count.toString }
   }
 
-  private def close(): Unit = client.close()
+  private def close(): Unit = {
+    recycling.close()
+    client.close()
+  }
 }
 
 object RegionsRuntime extends Logging {

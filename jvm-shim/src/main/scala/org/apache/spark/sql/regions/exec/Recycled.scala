@@ -1,79 +1,108 @@
 package org.apache.spark.sql.regions.exec
 
+import org.apache.hadoop.conf.Configuration
+
+import org.apache.spark.internal.Logging
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Attribute, SortOrder}
 import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LogicalPlan, Statistics}
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning
 import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.{QueryExecution, SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.execution.{QueryExecution, RowToColumnarExec, SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.regions.{InputListing, Refusal}
 import org.apache.spark.sql.regions.rules.OptimizerRuns
+import org.apache.spark.sql.vectorized.ColumnarBatch
 
 /**
  * A result that is read back, and the plan that it stands for.
  *
- * A query can be planned long before it runs (explain, a DataFrame collected twice), so what is read is checked again when it is
- * planned and when it runs; where the source files have changed since, or the stored files are gone, `original` runs instead.
+ * A query can be planned long before it runs (explain, a DataFrame collected twice), so each execution checks again what it is
+ * about to read; where the source files have changed since, or the stored files are gone, `original` runs instead.
  *
  * @param read yields `output` from what was stored
  * @param original yields `output` from the sources
  * @param inputs the source files that the stored rows depend on
- * @param stored whether what is stored is still whole
+ * @param check why what is stored cannot be used any more
+ * @param onInvalid told that reason
  */
 final case class Recycled(
+    entry: String,
     output: Seq[Attribute],
     read: LogicalPlan,
-    original: LogicalPlan,
-    inputs: Seq[InputListing],
-    stored: Recycled.Check,
-    onInvalid: Recycled.OnInvalid)
+    @transient original: LogicalPlan,
+    @transient inputs: Seq[InputListing],
+    @transient check: Recycled.Check,
+    @transient onInvalid: Refusal => Unit)
     extends LeafNode {
 
-  def refusal(session: SparkSession): Option[Refusal] =
-    stored
-      .refusal(session)
-      .orElse(inputs.find(!_.unchanged()).map(i => Refusal("INPUT_CHANGED", i.describe)))
+  private[exec] def refusal(conf: Configuration): Option[Refusal] =
+    try inputs.find(!_.unchanged()).map(i => Refusal("INPUT_CHANGED", i.describe)).orElse(check(conf))
+    catch { case Failures(error) => Some(Refusal("ENTRY_DAMAGED", Failures.text(error))) }
 
   override def computeStats(): Statistics = read.stats
   override def maxRows: Option[Long] = read.maxRows
   override def innerChildren: Seq[LogicalPlan] = Seq(read)
-  override def nodeName: String = s"Recycled ${stored.entry}"
-  override def simpleString(maxFields: Int): String = s"$nodeName ${output.mkString("[", ", ", "]")}"
+  override protected def stringArgs: Iterator[Any] = Iterator(s"[entry $entry]", output)
 }
 
 object Recycled {
-  trait Check extends Serializable {
-    def entry: String
-    def refusal(session: SparkSession): Option[Refusal]
+  type Check = Configuration => Option[Refusal]
+
+  /** A plan of its own: the adaptive plan around a [[Recycled]] could not place stages that its logical plan lacks. */
+  private[exec] def physical(session: SparkSession, original: LogicalPlan): SparkPlan = OptimizerRuns.bypass {
+    QueryExecution.prepareExecutedPlan(session, session.sessionState.optimizer.execute(original.clone()))
   }
-  type OnInvalid = Refusal => Unit
 }
 
-/** Runs `child`, or `original` where the stored rows may not be used any more. */
-final case class RecycledExec(child: SparkPlan, @transient node: Recycled) extends UnaryExecNode {
-  override def output: Seq[Attribute] = node.output
+/** Runs `child`, or the original plan where the stored rows may not be used any more. */
+final case class RecycledExec(child: SparkPlan, @transient node: Recycled) extends UnaryExecNode with Logging {
+  override def output: Seq[Attribute] = child.output
   override def outputPartitioning: Partitioning = child.outputPartitioning
   override def outputOrdering: Seq[SortOrder] = child.outputOrdering
-  override def nodeName: String = node.nodeName
-  override def simpleString(maxFields: Int): String = node.simpleString(maxFields)
+  override def supportsColumnar: Boolean = child.supportsColumnar
+  override def vectorTypes: Option[Seq[String]] = child.vectorTypes
+  override def nodeName: String = if (node == null) "Recycled" else s"Recycled ${node.entry}"
+  override protected def stringArgs: Iterator[Any] = Iterator(child)
+  override def doCanonicalize(): SparkPlan = RecycledExec(child.canonicalized, null)
 
-  override protected def doExecute(): RDD[InternalRow] = node.refusal(session) match {
-    case None => child.execute()
-    case Some(refusal) =>
-      node.onInvalid(refusal)
-      RecycledExec.instead(session, node.original).execute()
+  @transient private var rows: RecheckedRDD[InternalRow] = _
+  @transient private var batches: RecheckedRDD[ColumnarBatch] = _
+  @transient private var kept: RDD[_] = _
+  @transient private var replaced = false
+
+  override protected def doExecute(): RDD[InternalRow] = {
+    rows = new RecheckedRDD(sparkContext, () => current(child.execute(), _.execute()))
+    rows
+  }
+
+  override protected def doExecuteColumnar(): RDD[ColumnarBatch] = {
+    batches = new RecheckedRDD(sparkContext, () => current(child.executeColumnar(), RowToColumnarExec(_).executeColumnar()))
+    batches
+  }
+
+  // Spark calls this before each action on a plan: the only chance to notice what changed since the last one.
+  override def resetMetrics(): Unit = {
+    super.resetMetrics()
+    if (rows != null) rows.recheck()
+    if (batches != null) batches.recheck()
+  }
+
+  /** What to run now. Once the original plan ran, it stays. */
+  private def current[T](stored: => RDD[T], original: SparkPlan => RDD[T]): RDD[T] = synchronized {
+    if (!replaced) {
+      node.refusal(session.sessionState.newHadoopConf()) match {
+        case None => if (kept == null) kept = stored
+        case Some(refusal) =>
+          logWarning(s"Entry ${node.entry} is not used (${refusal.code}: ${refusal.detail}); computing it again")
+          try node.onInvalid(refusal)
+          catch { case Failures(error) => logWarning("An invalid entry could not be told", error) }
+          kept = session.withActive(original(Recycled.physical(session, node.original)))
+          replaced = true
+      }
+    }
+    kept.asInstanceOf[RDD[T]]
   }
 
   override protected def withNewChildInternal(newChild: SparkPlan): SparkPlan = copy(child = newChild)
-}
-
-object RecycledExec {
-
-  /** The physical plan of an optimized logical plan that only lacks the optimizer's last batches. */
-  def instead(session: SparkSession, original: LogicalPlan): SparkPlan = OptimizerRuns.bypass {
-    val plan = original.clone()
-    plan.setAnalyzed()
-    new QueryExecution(session, plan).executedPlan
-  }
 }

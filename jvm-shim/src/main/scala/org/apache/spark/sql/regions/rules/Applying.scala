@@ -31,9 +31,9 @@ private[rules] final class Applying(
       val operator = signed.nodes.lift(node).map(_.plan.nodeName).getOrElse("")
       notes.decline(node, operator, Refusal(d.path("code").asText, d.path("detail").asText("")))
     }
-    runtime.sweep(session, elements(answer, "sweep").map(_.asText))
+    runtime.recycling.sweep(session, elements(answer, "sweep").map(_.asText))
     byNode.getOrElse(-1, Nil).filter(_.path("kind").asText == "unpersist").foreach { action =>
-      runtime.persisted.drop(action.path("entry").asText)
+      runtime.recycling.persisted.drop(action.path("entry").asText)
     }
     val plan = if (byNode.keys.forall(_ < 0)) signed.nodes.head.plan else visit(signed.nodes.head)
     Applied(plan, loads.toSeq, stores.toSeq)
@@ -69,8 +69,8 @@ private[rules] final class Applying(
     result match {
       case Right(rewritten) => rewritten
       case Left(refusal) =>
-        if (kind == "load") runtime.entryEvent("invalid", entry, notes.query, refusal)
-        if (kind == "store") runtime.entryEvent("abandoned", entry, notes.query, refusal)
+        if (kind == "load") runtime.recycling.tell("invalid", entry, notes.query, refusal)
+        if (kind == "store") runtime.recycling.tell("abandoned", entry, notes.query, refusal)
         plan
     }
   }
@@ -98,7 +98,7 @@ private[rules] final class Applying(
       node.plan,
       signed.inputs(node),
       check,
-      refusal => runtime.fellBack(entry, notes.query, refusal))
+      refusal => runtime.recycling.fellBack(entry, notes.query, refusal))
 
   private def store(
       node: SignedNode,
@@ -117,10 +117,10 @@ private[rules] final class Applying(
       action.path("maxBytes").asLong(Long.MaxValue),
       signed.inputs(node),
       notes.query,
-      outcome => runtime.stored(notes.query, outcome))
+      outcome => runtime.recycling.stored(notes.query, outcome))
+    val tee = Tee(narrow, order)
     for {
       _ <- StorableTypes.refusal(narrow.schema).toLeft(())
-      tee = Tee(narrow, order)
       result <-
         if (whole && !target.shared) Right(tee)
         else signed.over(node, tee, chosen, target.signature.conjuncts.toSet)
@@ -140,11 +140,11 @@ private[rules] final class Applying(
       entry: String): Either[Refusal, LogicalPlan] =
     for {
       target <- target(node, plan, action)
-      held = runtime.persisted.open(
+      held <- runtime.recycling.persisted.open(
         session,
         entry,
-        target.plan,
-        target.columns,
+        Project(target.columns.map(_._2), target.plan),
+        target.columns.map(_._1),
         target.signature.conjuncts.toSet,
         action.path("level").asText("MEMORY_AND_DISK"))
       read <- signed.over(node, held.relation, held.columns.zip(held.relation.output), held.conjuncts)

@@ -50,19 +50,19 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
   def apply(plan: LogicalPlan): LogicalPlan = {
     val started = System.nanoTime()
     val floatAggregates = conf.getConf(RegionsConf.recycleFloatAggregates)
-    val signed = Signer.sign(plan, session, runtime.udfDigests, floatAggregates)
+    val signed = Signer.sign(plan, session, runtime.recycling.udfDigests, floatAggregates)
     if (subquery) SubquerySignature.leave(plan, signed)
     noteRefusals(signed)
     val applied =
       if (!signed.nodes.exists(n => n.signature.isRight && n.children.nonEmpty)) None
-      else if (conf.getConf(RegionsConf.planner.deadline) == 0) {
+      else if (conf.getConf(RegionsConf.plannerDeadline) == 0) {
         notes.refused(Refusal("PLANNER_DEADLINE", "spark.regions.planner.deadline is 0"))
         None
       } else ask(signed)
     runtime.queries.register(query, signed, applied.toSeq.flatMap(_.loads), applied.toSeq.flatMap(_.stores))
     val rewritten = applied.map(_.plan).getOrElse(plan)
     notes.planningSeconds = (System.nanoTime() - started) / 1e9
-    runtime.decided(notes.decision, changed = rewritten ne plan)
+    runtime.recycling.decided(notes.decision, changed = rewritten ne plan)
     rewritten
   }
 
@@ -71,7 +71,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
     val shared = if (subquery) Nil else SharedPoints.of(session, runtime, signed)
     val request = DecideRequest(session, runtime, query, signed, shared)
     val began = System.nanoTime()
-    val answer = runtime.planner.request(request, conf.getConf(RegionsConf.planner.deadline))
+    val answer = runtime.planner.request(request, conf.getConf(RegionsConf.plannerDeadline))
     notes.plannerSeconds = (System.nanoTime() - began) / 1e9
     answer match {
       case Left(refusal) =>

@@ -6,7 +6,9 @@ import org.apache.spark.sql.catalyst.expressions.PythonUDF
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
-import org.apache.spark.sql.classic.{Dataset, SparkSession}
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.classic.Dataset
+import org.apache.spark.sql.regions.Guard
 
 /**
  * Notices DataFrames that several queries of a session are built on.
@@ -60,7 +62,9 @@ object SharedDataFrames {
 /** Only looks; returns the plan as it is. */
 final class SharedDataFramesRule(session: SparkSession) extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = {
-    if (!OptimizerRuns.bypassed) Faults.shielded(session, "SharedDataFramesRule")(SharedDataFrames.note(plan))(_ => ())
+    if (!OptimizerRuns.bypassed) {
+      Guard.run(session.sparkContext.conf, "the search for shared DataFrames")(SharedDataFrames.note(plan))
+    }
     plan
   }
 }

@@ -28,8 +28,8 @@ object SharedPoints {
         own = Signer.sign(
           plan,
           session,
-          runtime.udfDigests,
-          session.sessionState.conf.getConf(RegionsConf.RECYCLE_FLOAT_AGGREGATES))
+          runtime.recycling.udfDigests,
+          session.sessionState.conf.getConf(RegionsConf.recycleFloatAggregates))
         root = own.nodes.head
         signature <- root.signature.toOption
         if root.notStorable.isEmpty

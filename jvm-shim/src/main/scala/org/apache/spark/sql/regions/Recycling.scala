@@ -1,0 +1,108 @@
+package org.apache.spark.sql.regions
+
+import java.util.{Map => JMap}
+import java.util.concurrent.ConcurrentHashMap
+
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.SparkContext
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.regions.exec.{Persisted, StoreFiles, Stores}
+import org.apache.spark.sql.regions.profile.ProfileListener
+import org.apache.spark.sql.regions.rules.PlannerUdfDigests
+
+/** What an application does with stored results: tells the planner what became of them, and ends what a query left open. */
+final class Recycling(
+    sc: SparkContext,
+    planner: Planner,
+    counters: Counters,
+    decisions: Ring[Decision],
+    profile: ProfileListener)
+    extends Logging {
+
+  val persisted = new Persisted
+  val udfDigests = new PlannerUdfDigests(sc, planner, () => sc.conf.get(RegionsConf.plannerDeadline))
+
+  /** Entries that a query was planned to read, until it ends. */
+  private val leases = new ConcurrentHashMap[Long, Set[String]]()
+
+  profile.ends.add { (query, _, _) =>
+    Stores.finish(query)
+    Option(leases.remove(query)).foreach(_.foreach(tell("released", _, query)))
+  }
+
+  def decided(decision: Decision, changed: Boolean): Unit = {
+    decisions.add(decision)
+    counters.add(Counters.queries)
+    counters.add(Counters.declines, decision.declines.size)
+    if (changed) counters.add(Counters.plansChanged)
+    val loaded = decision.actions.filter(a => a.kind == "load" && a.refusal.isEmpty).map(_.entry).toSet
+    if (loaded.nonEmpty) leases.put(decision.query, loaded)
+  }
+
+  /** Called on the store's own thread when a store has ended, well or not. */
+  def stored(query: Long, outcome: StoreOutcome): Unit = outcome match {
+    case Committed(entry, rows, bytes, files, seconds) =>
+      counters.add(Counters.commits)
+      note(query, "committed", entry, "COMMITTED", s"$rows rows, $bytes bytes in $files files")
+      planner.observe(
+        event("committed", entry, query, "rows" -> rows, "bytes" -> bytes, "files" -> files, "seconds" -> seconds))
+    case Abandoned(entry, reason) =>
+      counters.add(Counters.abandons)
+      note(query, "abandoned", entry, reason.code, reason.detail)
+      tell("abandoned", entry, query, reason)
+  }
+
+  /** A reader could not use an entry, and computed the rows again. */
+  def fellBack(entry: String, query: Long, reason: Refusal): Unit = {
+    counters.add(Counters.fallbacks)
+    note(query, "fallback", entry, reason.code, reason.detail)
+    // The entry itself is whole where only the sources went on.
+    if (reason.code != "INPUT_CHANGED") tell("invalid", entry, query, reason)
+  }
+
+  def tell(what: String, entry: String, query: Long, reason: Refusal): Unit =
+    planner.observe(event(what, entry, query, "code" -> reason.code, "detail" -> reason.detail))
+
+  private def tell(what: String, entry: String, query: Long): Unit = planner.observe(event(what, entry, query))
+
+  /** Deletes the files of evicted entries on file systems that the planner cannot reach. */
+  def sweep(session: SparkSession, locations: Seq[String]): Unit = locations.foreach { location =>
+    Guard.run(sc.conf, "the sweep of an evicted entry") {
+      val path = new Path(location)
+      StoreFiles.system(path, session.sessionState.newHadoopConf()).delete(path, true)
+    }
+  }
+
+  def persistMaxBytes(session: SparkSession): Long =
+    session.sessionState.conf.getConf(RegionsConf.persistMaxBytes).getOrElse {
+      sc.getExecutorMemoryStatus.values.map(_._1).sum / 4
+    }
+
+  def close(): Unit = {
+    Stores.abandonAll(Refusal("APPLICATION_ENDED"))
+    Stores.awaitCommits(2000)
+    persisted.dropAll()
+  }
+
+  /** Things that turn out only when the query runs are decisions' outcomes, and listed with them. */
+  private def note(query: Long, kind: String, entry: String, code: String, detail: String): Unit =
+    decisions.add(
+      Decision(
+        query,
+        "",
+        System.currentTimeMillis(),
+        0,
+        0,
+        Seq(DecidedAction(kind, -1, "", entry, -1, code, detail = detail)),
+        Nil))
+
+  private def event(what: String, entry: String, query: Long, more: (String, Any)*): JMap[String, Any] = {
+    val map = new java.util.HashMap[String, Any]()
+    (Seq("type" -> "observe", "event" -> what, "entry" -> entry, "query" -> query) ++ more).foreach { case (k, v) =>
+      map.put(k, v)
+    }
+    map
+  }
+}
