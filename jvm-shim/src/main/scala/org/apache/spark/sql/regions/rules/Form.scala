@@ -1,0 +1,96 @@
+package org.apache.spark.sql.regions.rules
+
+import scala.collection.mutable
+
+import org.apache.spark.api.python.PythonFunction
+import org.apache.spark.sql.catalyst.expressions.{ExprId, Expression}
+import org.apache.spark.sql.regions.{InputListing, Refusal, Signature}
+
+/** Digests of Python functions: what they compute, not how they are pickled. */
+trait UdfDigests {
+
+  /** @return by [[UdfDigests.key]], for each of `functions` its digest or why it has none. */
+  def digest(functions: Seq[PythonFunction]): Map[String, Either[Refusal, String]]
+}
+
+object UdfDigests {
+  def key(function: PythonFunction): String = Digest.ofBytes(function.command.toArray)
+}
+
+/**
+ * How a digest can be computed from others.
+ *
+ * @param inputs digests of the values that the expression reads
+ * @param rebuild the expression over other expressions for `inputs`, in that order
+ */
+private[rules] final case class Definition(inputs: Seq[String], rebuild: Seq[Expression] => Expression)
+
+/** Every definition met while a plan is signed. */
+private[rules] final class Definitions {
+  private val known = mutable.HashMap[String, Definition]()
+
+  def add(digest: String, definition: => Definition): Unit =
+    if (!known.contains(digest)) known(digest) = definition
+
+  def get(digest: String): Option[Definition] = known.get(digest)
+
+  /** Whether `digest` is a function of the values in `given`. */
+  def covers(given: Set[String], digest: String): Boolean =
+    given.contains(digest) || known.get(digest).exists(_.inputs.forall(covers(given, _)))
+}
+
+/**
+ * A filter.
+ *
+ * @param reads digests of the values that it reads
+ * @param strict digests that cannot be null where the filter holds
+ * @param notNull the value `x` of a filter `x IS NOT NULL`
+ * @param residual whether it can be applied on top of stored rows
+ */
+private[rules] final case class Conjunct(
+    digest: String,
+    reads: Seq[String],
+    strict: Set[String],
+    notNull: Option[String],
+    residual: Boolean)
+
+/**
+ * The normal form of a plan: the filtered cross product of `atoms`.
+ *
+ * @param bases digests under which columns of these rows may be known; two blocks with a common one cannot be
+ *   multiplied, because a digest would then mean two columns
+ * @param conjuncts by digest
+ * @param columns what the output attributes are
+ * @param ordered an order of rows that somebody asked for
+ * @param pruned a runtime filter may have removed rows that a join above removes anyway
+ * @param parsed rows of a text file of which no column is chosen yet
+ */
+private[rules] final case class Form(
+    atoms: Vector[String],
+    bases: Set[String],
+    conjuncts: Map[String, Conjunct],
+    columns: Map[ExprId, String],
+    inputs: Set[InputListing] = Set.empty,
+    ordered: Boolean = false,
+    pruned: Boolean = false,
+    parsed: Boolean = false) {
+
+  lazy val core: String = Digest.of("core", atoms)
+
+  /** `x IS NOT NULL` says nothing new beside a filter that no null passes, and Catalyst infers it here but not there. */
+  lazy val normal: Map[String, Conjunct] =
+    if (!conjuncts.valuesIterator.exists(_.notNull.isDefined)) {
+      conjuncts
+    } else {
+      val strict = conjuncts.valuesIterator.flatMap(_.strict).toSet
+      conjuncts.filterNot { case (_, conjunct) => conjunct.notNull.exists(strict.contains) }
+    }
+
+  lazy val lineage: String = Digest.of("rows", core +: normal.keys.toSeq.sorted)
+
+  def signature(output: Seq[ExprId]): Signature =
+    Signature(core, normal.keys.toSeq.sorted, output.map(columns), lineage)
+
+  def filtered(added: Iterable[Conjunct]): Form =
+    copy(conjuncts = conjuncts ++ added.map(conjunct => conjunct.digest -> conjunct))
+}

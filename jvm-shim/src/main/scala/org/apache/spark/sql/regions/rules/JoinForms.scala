@@ -1,0 +1,138 @@
+package org.apache.spark.sql.regions.rules
+
+import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
+import org.apache.spark.sql.catalyst.plans._
+import org.apache.spark.sql.catalyst.plans.logical.Join
+
+/** Turns a condition into the digests that a form keeps of it. */
+private[rules] final class Conjuncts(context: ExpressionContext, digest: ExpressionDigest) {
+
+  def apply(condition: Expression): Conjunct = {
+    val own = digest(condition)
+    val exists = condition.exists {
+      case _: ScalarSubquery => false
+      case _: SubqueryExpression => true
+      case _ => false
+    }
+    val reads =
+      if (exists) condition.references.toSeq.map(digest(_))
+      else context.definitions.get(own).fold(Seq(own))(_.inputs)
+    val notNull = condition match {
+      case IsNotNull(value) => Some(digest(value))
+      case _ => None
+    }
+    val strict = Set.newBuilder[String]
+    condition match {
+      case IsNotNull(value) => below(value, strict += _)
+      case other => nonNull(other, strict += _)
+    }
+    Conjunct(own, reads.distinct, strict.result(), notNull, residual = !exists)
+  }
+
+  /** Values that are not null wherever `value` is not. */
+  private def nonNull(value: Expression, add: String => Unit): Unit = {
+    value match {
+      case _: Literal | _: SubqueryExpression => return
+      case _ => add(digest(value))
+    }
+    below(value, add)
+  }
+
+  private def below(value: Expression, add: String => Unit): Unit = value match {
+    case Alias(child, _) => below(child, add)
+    case In(child, list) if list.nonEmpty => nonNull(child, add)
+    case InSet(child, set) if set.nonEmpty => nonNull(child, add)
+    // An empty list makes NOT IN true for null, so only the plain form says something.
+    case InSubquery(Seq(single), _) => nonNull(single, add)
+    case Not(_: InSubquery) =>
+    case other if other.nullIntolerant => other.children.foreach(nonNull(_, add))
+    case _ =>
+  }
+}
+
+/** Normal forms of joins. */
+private[rules] final class JoinForms(context: ExpressionContext) {
+
+  def apply(join: Join, left: Form, right: Form): Form = join.joinType match {
+    case _: InnerLike if (left.bases & right.bases).isEmpty => inner(join, left, right)
+    case _: InnerLike => selfJoin(join, left, right)
+    case LeftOuter | LeftSingle => outer(join, left, right)
+    case RightOuter => outer(join, right, left)
+    case FullOuter => full(join, left, right)
+    case LeftSemi | LeftAnti | ExistenceJoin(_) => semi(join, left, right)
+    case other => Refused("UNKNOWN_OPERATOR", s"${other.sql} join")
+  }
+
+  private def inner(join: Join, left: Form, right: Form): Form = {
+    val columns = left.columns ++ right.columns
+    val conjuncts = new Conjuncts(context, new ExpressionDigest(context, columns.get))
+    Form(
+      (left.atoms ++ right.atoms).sorted,
+      left.bases ++ right.bases,
+      left.conjuncts ++ right.conjuncts,
+      columns,
+      left.inputs ++ right.inputs,
+      pruned = left.pruned || right.pruned).filtered(conditions(join).map(conjuncts(_)))
+  }
+
+  private def conditions(join: Join): Seq[Expression] =
+    join.condition.toSeq.flatMap(condition => ExpressionDigest.flatten[And](condition))
+
+  /** The columns of `a` under the mark `markA`, those of `b` under `markB`. */
+  private def scope(a: Form, markA: String, b: Form, markB: String): ExpressionDigest =
+    new ExpressionDigest(context, id => a.columns.get(id).map(Digest(markA, _)).orElse(b.columns.get(id).map(Digest(markB, _))))
+
+  private def condition(join: Join, digest: ExpressionDigest): String =
+    Digest.of("on", conditions(join).map(digest(_)).distinct.sorted)
+
+  private def marked(atom: String, mark: String, form: Form): Map[ExprId, String] =
+    form.columns.map { case (id, digest) => id -> Digest(mark, atom, digest) }
+
+  private def selfJoin(join: Join, left: Form, right: Form): Form = {
+    val (first, second) = if (right.lineage < left.lineage) (right, left) else (left, right)
+    val on = condition(join, scope(first, "first", second, "second"))
+    val atom = Digest("join", first.lineage, second.lineage, on)
+    OperatorForms.opaque(atom, marked(atom, "first", first) ++ marked(atom, "second", second), Seq(left, right))
+  }
+
+  private def full(join: Join, left: Form, right: Form): Form = {
+    val (first, second) = if (right.lineage < left.lineage) (right, left) else (left, right)
+    val on = condition(join, scope(first, "first", second, "second"))
+    val atom = Digest("fullouter", first.lineage, second.lineage, on)
+    OperatorForms.opaque(atom, marked(atom, "first", first) ++ marked(atom, "second", second), Seq(left, right))
+  }
+
+  /** Filters on the preserved side commute with the join; what is known of the other side ends here. */
+  private def outer(join: Join, kept: Form, other: Form): Form = {
+    val on = condition(join, scope(kept, "kept", other, "other"))
+    val kind = if (join.joinType == LeftSingle) "single" else "outer"
+    val atom = Digest(kind, kept.core, other.lineage, on)
+    kept.copy(
+      atoms = Vector(atom),
+      bases = kept.bases + atom,
+      columns = kept.columns ++ marked(atom, "optional", other),
+      inputs = kept.inputs ++ other.inputs,
+      ordered = false,
+      pruned = kept.pruned || other.pruned,
+      parsed = false)
+  }
+
+  private def semi(join: Join, left: Form, right: Form): Form = {
+    val on = condition(join, new ExpressionDigest(
+      context,
+      id => left.columns.get(id).orElse(right.columns.get(id).map(Digest("other", _)))))
+    val form = left.copy(
+      inputs = left.inputs ++ right.inputs,
+      ordered = false,
+      pruned = left.pruned || right.pruned)
+    join.joinType match {
+      case ExistenceJoin(exists) =>
+        form.copy(columns = form.columns + (exists.exprId -> Digest("exists", right.lineage, on)))
+      case kind =>
+        form.filtered(Seq(Conjunct(Digest(kind.sql, right.lineage, on), reads(join, left), Set.empty, None, residual = false)))
+    }
+  }
+
+  private def reads(join: Join, left: Form): Seq[String] =
+    join.condition.toSeq.flatMap(_.references.flatMap(attribute => left.columns.get(attribute.exprId))).distinct
+}

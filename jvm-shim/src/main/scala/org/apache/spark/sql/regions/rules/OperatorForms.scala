@@ -1,0 +1,209 @@
+package org.apache.spark.sql.regions.rules
+
+import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.execution.LogicalRDD
+import org.apache.spark.sql.execution.columnar.InMemoryRelation
+import org.apache.spark.sql.execution.datasources.{LogicalRelation, WriteFiles}
+import org.apache.spark.sql.regions.Refusal
+
+/** The normal form of an operator over those of its children. */
+private[rules] final class OperatorForms(context: ExpressionContext, sources: SourceDigest) {
+  import OperatorForms._
+
+  private val definitions = context.definitions
+  private val joins = new JoinForms(context)
+
+  def apply(plan: LogicalPlan, children: Seq[Form]): Form = (plan, children) match {
+    case (relation: LogicalRelation, _) => sources.relation(relation)
+    case (local: LocalRelation, _) => sources.local(local)
+    case (range: Range, _) =>
+      sources.leaf(s"range ${range.start} ${range.end} ${range.step}", range.output.map(_.exprId))
+    case (_: OneRowRelation, _) => sources.leaf("row", Nil)
+    case (project: Project, Seq(child)) => this.project(project, child)
+    case (filter: Filter, Seq(child)) => this.filter(filter, child)
+    case (join: Join, Seq(left, right)) => joins(join, left, right)
+    case (aggregate: Aggregate, Seq(child)) =>
+      this.aggregate(aggregate.groupingExpressions, aggregate.aggregateExpressions, aggregate, child)
+    case (distinct: Distinct, Seq(child)) => aggregate(distinct.output, distinct.output, distinct, child)
+    case (distinct: Deduplicate, Seq(child)) if distinct.child.outputSet.subsetOf(AttributeSet(distinct.keys)) =>
+      aggregate(distinct.output, distinct.output, distinct, child)
+    case (_: Deduplicate, _) => Refused("ORDER_DEPENDENT", "dropDuplicates")
+    case (window: Window, Seq(child)) => this.window(window, child)
+    case (union: Union, forms) => this.union(union, forms)
+    case (expand: Expand, Seq(child)) => this.expand(expand, child)
+    case (generate: Generate, Seq(child)) => this.generate(generate, child)
+    case (sort: Sort, Seq(child)) =>
+      val digest = digester(child)
+      sort.order.foreach(digest(_))
+      child.copy(ordered = true)
+    case (Repartition(_, false, _), Seq(child)) => child
+    case (_: Repartition | _: RepartitionByExpression | _: RebalancePartitions, Seq(child)) => child.copy(ordered = false)
+    case (_: SubqueryAlias | _: View | _: ResolvedHint | _: Subquery | _: ReturnAnswer, Seq(child)) => child
+    case (python: BatchEvalPython, Seq(child)) => evaluated(python.udfs, python.resultAttrs, child)
+    case (python: ArrowEvalPython, Seq(child)) => evaluated(python.udfs, python.resultAttrs, child)
+    case _ => Refused("UNKNOWN_OPERATOR", plan.getClass.getName)
+  }
+
+  private def digester(form: Form): ExpressionDigest = new ExpressionDigest(context, form.columns.get)
+
+  private def project(project: Project, child: Form): Form = {
+    checkParsed(project, child)
+    val digest = digester(child)
+    val columns = project.projectList.map(named => named.exprId -> digest(named))
+    child.copy(columns = columns.toMap, parsed = false)
+  }
+
+  /** How many rows a text file has depends on whether any column is parsed. */
+  private def checkParsed(plan: LogicalPlan, child: Form): Unit =
+    if (child.parsed && plan.references.isEmpty) Refused("TOLERANT_READER", "a count of unparsed lines")
+
+  private def filter(filter: Filter, child: Form): Form = {
+    val (runtime, plain) = ExpressionDigest.flatten[And](filter.condition).partition(isRuntimeFilter)
+    val conjuncts = new Conjuncts(context, digester(child))
+    val form = child.filtered(plain.map(conjuncts(_)))
+    form.copy(
+      pruned = form.pruned || runtime.nonEmpty,
+      parsed = form.parsed && filter.references.isEmpty)
+  }
+
+  private def evaluated(udfs: Seq[PythonUDF], results: Seq[Attribute], child: Form): Form = {
+    val digest = digester(child)
+    child.copy(columns = child.columns ++ results.map(_.exprId).zip(udfs.map(digest(_))))
+  }
+
+  private def aggregate(
+      grouping: Seq[Expression],
+      outputs: Seq[NamedExpression],
+      plan: LogicalPlan,
+      child: Form): Form = {
+    checkParsed(plan, child)
+    val digest = digester(child)
+    val functions = new AggregateDigest(context.floatAggregates, digest)
+    val keys = grouping.map(digest(_))
+    grouping.find(key => ValueDigest.hasEqualButDifferent(key.dataType)).foreach(k => Refused("ORDER_DEPENDENT", k.sql))
+    val exact = grouping.zip(keys).collect { case (key, d) if ValueDigest.groupsExactly(key.dataType) => d }.toSet
+    val (lifted, kept) = child.normal.partition { case (_, conjunct) => grouping.nonEmpty && isOf(conjunct, exact) }
+    val atom = Digest.of("aggregate", Seq(child.core, Digest.of("rows", kept.keys.toSeq.sorted)) ++ keys.distinct.sorted)
+    val values = grouping.zip(keys).map { case (key, d) =>
+      key.canonicalized -> (if (exact(d)) d else Digest("group", atom, d))
+    }.toMap
+    val result = new ExpressionDigest(context, child.columns.get, {
+      case call: AggregateExpression => Digest("aggregated", atom, functions(call))
+      case key if values.nonEmpty => values.getOrElse(key.canonicalized, null)
+      case _ => null
+    })
+    Form(
+      Vector(atom),
+      child.bases + atom,
+      lifted,
+      outputs.map(named => named.exprId -> result(named)).toMap,
+      inputs = child.inputs,
+      pruned = child.pruned)
+  }
+
+  /** Whether the filter is a function of the values `given`, and so holds for all rows of a group or none. */
+  private def isOf(conjunct: Conjunct, given: Set[String]): Boolean =
+    conjunct.reads.forall(definitions.covers(given, _))
+
+  private def window(window: Window, child: Form): Form = {
+    val digest = digester(child)
+    val functions = new AggregateDigest(context.floatAggregates, digest)
+    val keys = window.partitionSpec.filter(key => ValueDigest.groupsExactly(key.dataType)).map(digest(_)).toSet
+    val kept = child.normal.collect { case (d, conjunct) if keys.isEmpty || !isOf(conjunct, keys) => d }
+    val rows = Digest.of("rows", child.core +: kept.toSeq.sorted)
+    val result = new ExpressionDigest(context, child.columns.get, {
+      case call: WindowExpression => Digest("windowed", rows, functions.window(call))
+      case _ => null
+    })
+    child.copy(columns = child.columns ++ window.windowExpressions.map(named => named.exprId -> result(named)))
+  }
+
+  /** Branches in the order of what they are, so that theirs in the plan does not matter. */
+  private def union(union: Union, forms: Seq[Form]): Form = {
+    val branches = union.children.zip(forms).sortBy(_._2.lineage)
+    val atom = Digest.of("union", branches.map(_._2.lineage))
+    val columns = union.output.zipWithIndex.map { case (attribute, i) =>
+      val parts = branches.map { case (plan, form) => form.columns(plan.output(i).exprId) }
+      attribute.exprId -> Digest.of("branches", (atom +: ValueDigest.typeKey(attribute.dataType) +: parts))
+    }
+    opaque(atom, columns.toMap, forms)
+  }
+
+  private def expand(expand: Expand, child: Form): Form = {
+    val digest = digester(child)
+    val atom = Digest("expand", child.lineage, expand.projections.size.toString)
+    val columns = expand.output.zipWithIndex.map { case (attribute, i) =>
+      attribute.exprId -> Digest.of("expanded", atom +: expand.projections.map(row => digest(row(i))))
+    }
+    opaque(atom, columns.toMap, Seq(child))
+  }
+
+  /** Filters on the child's columns commute with it. */
+  private def generate(generate: Generate, child: Form): Form = {
+    generate.generator match {
+      case _: PythonFuncExpression => Refused("OPAQUE_PYTHON", generate.generator.prettyName)
+      case _: UserDefinedGenerator => Refused("UNDIGESTIBLE_FUNCTION", generate.generator.prettyName)
+      case _ =>
+    }
+    val atom = Digest("generate", child.core, digester(child)(generate.generator), generate.outer.toString)
+    val generated = generate.generatorOutput.zipWithIndex.map { case (attribute, i) =>
+      attribute.exprId -> Digest("generated", atom, i.toString)
+    }
+    child.copy(
+      atoms = Vector(atom),
+      bases = child.bases + atom,
+      columns = child.columns ++ generated)
+  }
+}
+
+private[rules] object OperatorForms {
+  def opaque(atom: String, columns: Map[ExprId, String], below: Seq[Form]): Form =
+    Form(
+      Vector(atom),
+      Set(atom),
+      Map.empty,
+      columns,
+      inputs = below.flatMap(_.inputs).toSet,
+      pruned = below.exists(_.pruned))
+
+  /** Filters that Spark adds to a plan for speed: they remove only rows that a join above removes as well. */
+  def isRuntimeFilter(condition: Expression): Boolean = condition match {
+    case _: DynamicPruning | _: BloomFilterMightContain => true
+    case _ => false
+  }
+
+  /** Operators that have no identifier whatever is below them. */
+  def barrier(plan: LogicalPlan): Option[Refusal] = {
+    val name = plan.getClass.getName
+    def refuse(code: String): Option[Refusal] = Some(Refusal(code, plan.nodeName))
+    plan match {
+      case _: Command | _: WriteFiles | _: InsertIntoDir | _: InsertIntoStatement => refuse("COMMAND")
+      case _: CollectMetrics => refuse("OBSERVE")
+      case _: GlobalLimit | _: LocalLimit | _: Offset | _: Tail | _: LimitAll => refuse("LIMIT_WITHOUT_TOTAL_ORDER")
+      case _: Sample => refuse("SAMPLE")
+      case _: LogicalRDD => refuse("RDD_SOURCE")
+      case _: InMemoryRelation => refuse("USER_CACHED")
+      case _: CTERelationRef | _: CTERelationDef | _: WithCTE => refuse("CTE_REFERENCE")
+      case _: EventTimeWatermark | _: DeduplicateWithinWatermark => refuse("STREAMING_SOURCE")
+      case _: ObjectProducer | _: ObjectConsumer | _: TypedFilter if name.contains("ExternalRDD") => refuse("RDD_SOURCE")
+      case _: ObjectProducer | _: ObjectConsumer | _: TypedFilter => refuse("OBJECT_OPERATOR")
+      case _ if name.startsWith("org.apache.spark.sql.execution.datasources.v2.") => refuse("V2_SOURCE")
+      case _ if name.endsWith(".HiveTableRelation") => refuse("HIVE_SOURCE")
+      case _ if opaquePython(plan.getClass.getSimpleName) => refuse("OPAQUE_PYTHON")
+      case _ => None
+    }
+  }
+
+  private def opaquePython(name: String): Boolean =
+    (name.contains("Pandas") || name.contains("InArrow") || name.contains("PySpark") || name.endsWith("PythonUDTF")) ||
+      name == "AttachDistributedSequence"
+
+  def notStorable(plan: LogicalPlan, form: Form): Option[Refusal] = plan match {
+    case _: Repartition | _: RepartitionByExpression | _: RebalancePartitions => Some(Refusal("REPARTITION"))
+    case _ if form.ordered => Some(Refusal("ORDERED"))
+    case _ if form.pruned => Some(Refusal("RUNTIME_FILTER"))
+    case _ => None
+  }
+}

@@ -1,0 +1,59 @@
+package org.apache.spark.sql.regions.rules
+
+import scala.collection.mutable
+
+import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.regions._
+
+/** A signed plan; see [[Signer]]. */
+final class SignedQuery private[rules] (
+    override val nodes: IndexedSeq[SignedNode],
+    listings: IndexedSeq[Set[InputListing]],
+    definitions: Definitions,
+    conjuncts: Map[String, Conjunct])
+    extends SignedPlan {
+
+  private val rewriting = new Over(definitions, conjuncts.get)
+
+  /** A filter that cannot be applied on top of stored rows "reads" itself, which nothing covers. */
+  override lazy val conjunctColumns: Map[String, Seq[String]] =
+    conjuncts.map { case (digest, conjunct) => digest -> (if (conjunct.residual) conjunct.reads else Seq(digest)) }
+
+  override lazy val expressions: Map[String, Seq[String]] = {
+    val found = mutable.LinkedHashMap[String, Seq[String]]()
+    val open = mutable.Queue[String]()
+    nodes.foreach(_.signature.foreach(open ++= _.columns))
+    open ++= conjuncts.valuesIterator.filter(_.residual).flatMap(_.reads)
+    while (open.nonEmpty) {
+      val digest = open.dequeue()
+      if (!found.contains(digest)) {
+        definitions.get(digest).foreach { definition =>
+          found(digest) = definition.inputs.distinct
+          open ++= definition.inputs
+        }
+      }
+    }
+    found.toMap
+  }
+
+  override def inputs(node: SignedNode): Seq[InputListing] = listings(node.id).toSeq
+
+  override def over(
+      node: SignedNode,
+      source: LogicalPlan,
+      stored: Seq[(String, Attribute)],
+      storedConjuncts: Set[String]): Either[Refusal, LogicalPlan] =
+    rewriting(node, source, stored, storedConjuncts)
+
+  /** What to keep of a node: each of its columns once. */
+  def storeColumns(node: SignedNode): Seq[(String, Attribute)] =
+    node.signature.fold(_ => Nil, _.columns.zip(node.plan.output).distinctBy(_._1))
+
+  /** Marks the logical nodes, so that the profiler recognises them in the executed plan. */
+  def tag(query: Long): Unit =
+    nodes.foreach { node =>
+      node.plan.setTagValue(Tags.query, query)
+      node.signature.foreach(signature => node.plan.setTagValue(Tags.lineage, signature.lineage))
+    }
+}

@@ -1,0 +1,140 @@
+package org.apache.spark.sql.regions.rules
+
+import java.util.IdentityHashMap
+
+import scala.collection.mutable
+import scala.util.control.NonFatal
+
+import org.apache.spark.api.python.PythonFunction
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.classic
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.regions._
+
+/** Names what each node of an optimized plan computes; see docs/protocol.md. */
+object Signer extends Logging {
+  val maxNodes = 5000
+  val maxExpressions = 50000
+  val maxDepth = 1000
+
+  /**
+   * @param plan an optimized plan, as the rules injected by `injectPreCBORule` see it
+   * @param udfs asked once, for all Python functions of the plan
+   * @param floatAggregates whether sums that differ in their last digits from run to run count as equal
+   */
+  def sign(
+      plan: LogicalPlan,
+      session: classic.SparkSession,
+      udfs: UdfDigests,
+      floatAggregates: Boolean): SignedQuery =
+    SQLConf.withExistingConf(session.sessionState.conf) {
+      val definitions = new Definitions
+      survey(plan) match {
+        case Left(refusal) =>
+          new SignedQuery(Vector(SignedNode(0, plan, Nil, Left(refusal), None)), Vector(Set.empty), definitions, Map.empty)
+        case Right(functions) =>
+          val python = if (functions.isEmpty) Map.empty[String, Either[Refusal, String]] else udfs.digest(functions)
+          val context = new ExpressionContext(definitions, python, floatAggregates)
+          new Signing(session, context).query(plan)
+      }
+    }
+
+  /** Counts without recursion, since a plan may be too deep for it, and collects the Python functions. */
+  private def survey(root: LogicalPlan): Either[Refusal, Seq[PythonFunction]] = {
+    val functions = mutable.LinkedHashMap[String, PythonFunction]()
+    val byIdentity = new IdentityHashMap[PythonFunction, java.lang.Boolean]()
+    val plans = mutable.Stack((root, 1))
+    val expressions = mutable.Stack[Expression]()
+    var nodes = 0
+    var count = 0
+    while (plans.nonEmpty) {
+      val (plan, depth) = plans.pop()
+      nodes += 1
+      if (nodes > maxNodes) return Left(Refusal("PLAN_TOO_LARGE", s"more than $maxNodes operators"))
+      if (depth > maxDepth) return Left(Refusal("PLAN_TOO_LARGE", s"more than $maxDepth operators on top of each other"))
+      if (isStream(plan)) return Left(Refusal("STREAMING_SOURCE", plan.nodeName))
+      plan.children.foreach(child => plans.push((child, depth + 1)))
+      expressions.pushAll(plan.expressions)
+      while (expressions.nonEmpty) {
+        val expression = expressions.pop()
+        count += 1
+        if (count > maxExpressions) return Left(Refusal("PLAN_TOO_LARGE", s"more than $maxExpressions expressions"))
+        expressions.pushAll(expression.children)
+        expression match {
+          case subquery: SubqueryExpression => plans.push((subquery.plan, depth + 1))
+          case udf: PythonUDF if byIdentity.put(udf.func, true) == null => functions(UdfDigests.key(udf.func)) = udf.func
+          case _ =>
+        }
+      }
+    }
+    Right(functions.values.toSeq)
+  }
+
+  private def isStream(plan: LogicalPlan): Boolean = plan.children.isEmpty && plan.isStreaming
+
+  private[rules] def warn(plan: LogicalPlan, e: Throwable): Unit =
+    logWarning(s"spark-regions: SIGNER_FAILED at ${plan.nodeName}; it keeps its plain plan", e)
+}
+
+/** One walk over one plan. */
+private[rules] final class Signing(session: classic.SparkSession, context: ExpressionContext) {
+  private val sources = new SourceDigest(session, ResultConfs.seed(session))
+  private val operators = new OperatorForms(context, sources)
+  private val nodes = mutable.ArrayBuffer[SignedNode]()
+  private val inputs = mutable.ArrayBuffer[Set[InputListing]]()
+  private val conjuncts = mutable.HashMap[String, Conjunct]()
+
+  def query(plan: LogicalPlan): SignedQuery = {
+    sign(plan, subqueryRoot = true)
+    new SignedQuery(nodes.toVector, inputs.toVector, context.definitions, conjuncts.toMap)
+  }
+
+  private def sign(plan: LogicalPlan, subqueryRoot: Boolean = false): (Int, Either[Refusal, Form]) = {
+    val id = nodes.size
+    nodes += null
+    inputs += Set.empty
+    val children = plan.children.map(sign(_))
+    val subqueries = subqueryPlans(plan).map { inner =>
+      val signed = sign(inner, subqueryRoot = true)
+      context.subqueries.put(inner, signed._2.map(form => (form.signature(inner.output.map(_.exprId)), form)))
+      signed
+    }
+    val form = this.form(plan, children.map(_._2)).map { own =>
+      val below = subqueries.iterator.flatMap(_._2.toOption).flatMap(_.inputs)
+      own.copy(inputs = own.inputs ++ below, pruned = own.pruned && !subqueryRoot)
+    }
+    val signature = form.flatMap { own =>
+      val missing = plan.output.find(attribute => !own.columns.contains(attribute.exprId))
+      missing.map(attribute => Refusal("OUTER_REFERENCE", attribute.name))
+        .toLeft(own.signature(plan.output.map(_.exprId)))
+    }
+    form.foreach { own =>
+      inputs(id) = own.inputs
+      own.normal.foreach { case (digest, conjunct) => if (!conjuncts.contains(digest)) conjuncts(digest) = conjunct }
+    }
+    val notStorable = form.toOption.flatMap(own => OperatorForms.notStorable(plan, own))
+    nodes(id) = SignedNode(id, plan, (children ++ subqueries).map(_._1), signature, notStorable)
+    (id, signature.flatMap(_ => form))
+  }
+
+  private def form(plan: LogicalPlan, children: Seq[Either[Refusal, Form]]): Either[Refusal, Form] =
+    OperatorForms.barrier(plan).map(Left(_)).getOrElse {
+      children.collectFirst { case Left(refusal) => refusal } match {
+        case Some(refusal) => Left(Refusal("CHILD_REFUSED", ExpressionDigest.rootCode(refusal)))
+        case None =>
+          try Right(operators(plan, children.collect { case Right(form) => form }))
+          catch {
+            case refused: Refused => Left(refused.refusal)
+            case e @ (NonFatal(_) | _: LinkageError) =>
+              Signer.warn(plan, e)
+              Left(Refusal("SIGNER_FAILED", e.toString))
+          }
+      }
+    }
+
+  private def subqueryPlans(plan: LogicalPlan): Seq[LogicalPlan] =
+    if (!plan.expressions.exists(_.containsPattern(org.apache.spark.sql.catalyst.trees.TreePattern.PLAN_EXPRESSION))) Nil
+    else plan.expressions.flatMap(_.collect { case subquery: SubqueryExpression => subquery.plan })
+}

@@ -1,0 +1,209 @@
+package org.apache.spark.sql.regions.rules
+
+import java.nio.charset.StandardCharsets.UTF_8
+import java.security.MessageDigest
+import java.util.Locale
+
+import scala.collection.mutable
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{FileStatus, Path, PathFilter}
+import org.apache.hadoop.mapred.{FileInputFormat, JobConf}
+
+import org.apache.spark.sql.catalyst.FileSourceOptions
+import org.apache.spark.sql.catalyst.expressions.ExprId
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation
+import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
+import org.apache.spark.sql.classic
+import org.apache.spark.sql.execution.datasources._
+import org.apache.spark.sql.regions.InputListing
+import org.apache.spark.util.HadoopFSUtils
+
+/** Length and modification time of a file. */
+private[rules] final case class FileState(length: Long, modified: Long)
+
+/** The files under `roots` as the file system shows them now, not as any index remembers them. */
+private[rules] final class Listing(session: classic.SparkSession, conf: Configuration, options: Map[String, String]) {
+  private val insensitive = CaseInsensitiveMap(options)
+  private val sourceOptions = new FileSourceOptions(insensitive)
+  private val patterns = PathFilterFactory.create(insensitive)
+  private val recursive = insensitive.getOrElse("recursiveFileLookup", "false").toBoolean
+
+  private val filter: PathFilter =
+    if (conf.get("mapreduce.input.pathFilter.class") == null) null
+    else FileInputFormat.getInputPathFilter(new JobConf(conf))
+
+  def now(roots: Seq[Path], partitioned: Boolean): Map[Path, FileState] = {
+    val qualified = roots.map(path => path.getFileSystem(conf).makeQualified(path)).distinct
+    // No threshold: a listing must not start a Spark job while a query is being planned.
+    val listed = HadoopFSUtils.parallelListLeafFiles(
+      session.sparkContext, qualified, conf, filter, ignoreMissingFiles = false,
+      sourceOptions.ignoredPathSegmentRegexPattern, ignoreLocality = true, Int.MaxValue, 1)
+    val direct = qualified.toSet
+    states(listed.iterator.flatMap(_._2).filter { file =>
+      partitioned || recursive || direct.contains(file.getPath) || direct.contains(file.getPath.getParent)
+    }.filter(file => patterns.forall(_.accept(file))))
+  }
+
+  def states(files: Iterator[FileStatus]): Map[Path, FileState] =
+    files.filter(Listing.isData).map(f => f.getPath -> FileState(f.getLen, f.getModificationTime)).toMap
+}
+
+private[rules] object Listing {
+  def isData(file: FileStatus): Boolean = {
+    val name = file.getPath.getName
+    !((name.startsWith("_") && !name.contains("=")) || name.startsWith(".")) && file.getLen > 0
+  }
+}
+
+/** The files of one relation when it was signed. */
+private[rules] final class FileListing(
+    roots: Seq[Path],
+    state: Map[Path, FileState],
+    partitions: String,
+    now: () => (Map[Path, FileState], String))
+    extends InputListing {
+  override def unchanged(): Boolean =
+    try now() == (state -> partitions)
+    catch { case NonFatal(_) => false }
+
+  override def describe: String = roots.mkString(", ")
+}
+
+/** Digests of what the leaves of one plan read. */
+private[rules] final class SourceDigest(session: classic.SparkSession, seed: String) {
+  import SourceDigest._
+
+  private lazy val hadoopConf = session.sessionState.newHadoopConf()
+  private val freshListings = mutable.HashMap[(Seq[Path], Map[String, String], Boolean), Map[Path, FileState]]()
+
+  def relation(plan: LogicalRelation): Form = plan.relation match {
+    case files: HadoopFsRelation => fileRelation(plan, files)
+    case other if other.getClass.getName.endsWith("JDBCRelation") => Refused("JDBC_SOURCE")
+    case other => Refused("UNKNOWN_SOURCE", other.getClass.getName)
+  }
+
+  private def fileRelation(plan: LogicalRelation, relation: HadoopFsRelation): Form = {
+    val format = relation.fileFormat.getClass.getName
+    if (!formats.contains(format)) Refused("UNKNOWN_SOURCE", format)
+    val options = relation.options.iterator
+      .map { case (key, value) => key.toLowerCase(Locale.ROOT) -> value }
+      .filterNot { case (key, _) => neutralOptions.contains(key) }
+      .toSeq
+      .sorted
+    checkTolerance(relation, options.toMap)
+    val names = relation.schema.fieldNames.toSet
+    plan.output.find(attribute => !names.contains(attribute.name)).foreach(a => Refused("METADATA_COLUMN", a.name))
+    val (files, listing) = relation.location match {
+      case index: InMemoryFileIndex if index.getClass == classOf[InMemoryFileIndex] =>
+        indexed(index, relation.options, () => index)
+      case index: CatalogFileIndex if index.getClass == classOf[CatalogFileIndex] =>
+        indexed(index.filterPartitions(Nil), catalogOptions(index), () => index.filterPartitions(Nil))
+      case other => Refused("UNKNOWN_SOURCE", other.getClass.getName)
+    }
+    val atom = Digest.of(
+      "files",
+      Seq(seed, format, relation.dataSchema.json, relation.partitionSchema.json, files)
+        ++ options.flatMap { case (key, value) => Seq(key, value) })
+    Form(
+      Vector(atom),
+      Set(atom),
+      Map.empty,
+      plan.output.map(attribute => attribute.exprId -> Digest("column", atom, attribute.name)).toMap,
+      inputs = Set(listing),
+      parsed = textual.contains(format))
+  }
+
+  private def catalogOptions(index: CatalogFileIndex): Map[String, String] =
+    if (index.table.partitionColumnNames.nonEmpty) Map.empty else index.table.storage.properties
+
+  private def indexed(
+      index: InMemoryFileIndex,
+      options: Map[String, String],
+      again: () => InMemoryFileIndex): (String, InputListing) = {
+    val files = index.allFiles()
+    if (files.size > maxFiles) Refused("TOO_MANY_FILES", files.size.toString)
+    val partitioned = index.partitionSpec().partitionColumns.nonEmpty
+    val listing = new Listing(session, hadoopConf, options)
+    val known = listing.states(files.iterator)
+    val fresh = freshListings.getOrElseUpdate((index.rootPaths, options, partitioned), {
+      try listing.now(index.rootPaths, partitioned)
+      catch { case NonFatal(e) => Refused("INPUT_CHANGED", e.toString) }
+    })
+    if (fresh != known) Refused("INPUT_CHANGED", difference(known, fresh))
+    val partitions = partitionDigest(index)
+    val content = MessageDigest.getInstance("SHA-256")
+    // All of them, and not the distinct ones: a path given twice is read twice.
+    files.iterator.filter(Listing.isData)
+      .map(file => Digest.join("", Seq(file.getPath.toString, s"${file.getLen}@${file.getModificationTime}")))
+      .toSeq.sorted.foreach(line => content.update(line.getBytes(UTF_8)))
+    content.update(partitions.getBytes(UTF_8))
+    val roots = index.rootPaths
+    (Digest.hex(content.digest(), 16), new FileListing(roots, known, partitions, () => {
+      val current = again()
+      (listing.now(current.rootPaths, partitioned), partitionDigest(current))
+    }))
+  }
+
+  private def partitionDigest(index: InMemoryFileIndex): String = {
+    val spec = index.partitionSpec()
+    val types = spec.partitionColumns.map(_.dataType)
+    Digest.of(
+      "partitions",
+      spec.partitions.map(p => Digest.join(p.path.toString, Seq(ValueDigest.row(p.values, types)))).sorted)
+  }
+
+  /** What a reader skips or repairs depends on the columns asked for, or on luck. */
+  private def checkTolerance(relation: HadoopFsRelation, options: Map[String, String]): Unit = {
+    val source = new FileSourceOptions(CaseInsensitiveMap(relation.options))
+    if (source.ignoreCorruptFiles || source.ignoreMissingFiles) Refused("TOLERANT_READER", "files that cannot be read")
+    if (textual.contains(relation.fileFormat.getClass.getName)) {
+      if (options.get("mode").exists(_.equalsIgnoreCase("DROPMALFORMED"))) Refused("TOLERANT_READER", "DROPMALFORMED")
+      val corrupt = options.getOrElse("columnnameofcorruptrecord", session.sessionState.conf.columnNameOfCorruptRecord)
+      if (relation.dataSchema.fieldNames.exists(_.equalsIgnoreCase(corrupt))) Refused("TOLERANT_READER", corrupt)
+    }
+  }
+
+  private def difference(known: Map[Path, FileState], fresh: Map[Path, FileState]): String =
+    (known.keySet ++ fresh.keySet).find(path => known.get(path) != fresh.get(path)).fold("")(_.toString)
+
+  def local(plan: LocalRelation): Form = {
+    if (plan.data.size > maxLocalRows) Refused("LOCAL_TOO_LARGE", s"${plan.data.size} rows")
+    val types = plan.output.map(_.dataType)
+    var size = 0L
+    val rows = plan.data.map { row =>
+      val text = ValueDigest.row(row, types)
+      size += text.length
+      if (size > maxLocalBytes) Refused("LOCAL_TOO_LARGE", s"more than $maxLocalBytes bytes")
+      text
+    }.sorted
+    leaf(Digest.of("local", (seed +: types.map(ValueDigest.typeKey)) ++ rows), plan.output.map(_.exprId))
+  }
+
+  def leaf(content: String, output: Seq[ExprId]): Form = {
+    val atom = Digest("leaf", seed, content)
+    val columns = output.zipWithIndex.map { case (id, i) => id -> Digest("column", atom, i.toString) }
+    Form(Vector(atom), Set(atom), Map.empty, columns.toMap)
+  }
+}
+
+private[rules] object SourceDigest {
+  val maxFiles = 50000
+  val maxLocalRows = 65536
+  val maxLocalBytes = 8L << 20
+
+  private val prefix = "org.apache.spark.sql."
+  private val textual = Set("csv.CSVFileFormat", "json.JsonFileFormat", "xml.XmlFileFormat")
+    .map(prefix + "execution.datasources." + _)
+  private val formats = textual ++ Set(
+    "execution.datasources.parquet.ParquetFileFormat",
+    "execution.datasources.orc.OrcFileFormat",
+    "execution.datasources.text.TextFileFormat",
+    "execution.datasources.binaryfile.BinaryFileFormat",
+    "hive.orc.OrcFileFormat",
+    "avro.AvroFileFormat").map(prefix + _)
+
+  // Where to find the files, which the listing tells, and how to write them.
+  private val neutralOptions = Set("path", "paths", "basepath", "serialization.format", "compression", "codec")
+}
