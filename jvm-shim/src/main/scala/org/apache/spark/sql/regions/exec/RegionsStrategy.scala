@@ -1,0 +1,32 @@
+package org.apache.spark.sql.regions.exec
+
+import org.apache.spark.sql.catalyst.expressions.{And, AttributeSet}
+import org.apache.spark.sql.catalyst.planning.ScanOperation
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.{FilterExec, ProjectExec, SparkPlan, SparkStrategy}
+
+/**
+ * Plans [[Tee]] and [[RecycledRelation]]. It checks no entry: adaptive execution plans again and again, and every execution
+ * of the scan checks anyway.
+ */
+case class RegionsStrategy(session: SparkSession) extends SparkStrategy {
+  override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
+    case tee @ Tee(child, order) =>
+      Stores.register(tee.order)
+      TeeExec(planLater(child), order) :: Nil
+
+    case ScanOperation(projects, above, conjuncts, relation: RecycledRelation) =>
+      val needed = AttributeSet((projects ++ above ++ conjuncts).flatMap(_.references))
+      val (output, columns) = relation.output.zip(relation.columns).filter { case (a, _) => needed.contains(a) }.unzip
+      val pushed = conjuncts.filter(PushedFilters.pushable)
+      val scan = RecycledScanExec(output, relation.entry, columns, pushed, relation)
+      val filtered = (conjuncts.reduceOption(And).toSeq ++ above).foldLeft[SparkPlan](scan) { (child, condition) =>
+        FilterExec(condition, child)
+      }
+      val same = projects.size == output.size && projects.zip(output).forall { case (p, a) => p == a }
+      (if (same) filtered else ProjectExec(projects, filtered)) :: Nil
+
+    case _ => Nil
+  }
+}

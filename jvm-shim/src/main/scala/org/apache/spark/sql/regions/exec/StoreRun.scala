@@ -1,0 +1,197 @@
+package org.apache.spark.sql.regions.exec
+
+import java.util
+
+import scala.collection.mutable
+import scala.jdk.CollectionConverters._
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{FileSystem, Path}
+
+import org.apache.spark.internal.Logging
+import org.apache.spark.rdd.{DeterministicLevel, RDD}
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.regions.{Abandoned, Committed, Refusal, StoreOrder, StoreOutcome}
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.util.SerializableConfiguration
+
+/**
+ * The driver's side of one store order, over all copies of its tee. Waiting → writing (one execution) → committing (every
+ * partition is in) → ended. Reports arrive on Spark's scheduler thread, so `accept` does no I/O: files are touched by
+ * [[Stores]]'s own thread alone.
+ */
+private[exec] final class StoreRun(val order: StoreOrder) extends Logging {
+  private object State extends Enumeration { val Waiting, Writing, Committing, Ended = Value }
+  import State._
+
+  private var state = Waiting
+  private var partitions = 0
+  private var indeterminate = false
+  private var ownsDirectory = false
+  private var schema: StructType = _
+  private var conf: Configuration = _
+  private val kept = mutable.LongMap.empty[PartitionReport]
+  private var bytes = 0L
+  private val directory = new Path(order.location)
+
+  def writing: Boolean = synchronized(state == Writing)
+  def ended: Boolean = synchronized(state == Ended)
+
+  /** The first caller writes; later ones, and all after a failure, get None and pass rows on. Never throws. */
+  def activate(toStore: StructType, rdd: RDD[_], session: SparkSession): Option[(TeeSpec, StoreReports)] =
+    synchronized {
+      if (state != Waiting) None
+      else {
+        try {
+          StorableTypes.refusal(toStore) match {
+            case Some(refusal) =>
+              abandon(refusal)
+              None
+            case None => Some(start(toStore, rdd, session))
+          }
+        } catch {
+          case Failures(error) =>
+            logWarning(s"Cannot store entry ${order.entry} in ${order.location}", error)
+            abandon(Refusal("WRITE_FAILED", Failures.text(error)))
+            None
+        }
+      }
+    }
+
+  private def start(toStore: StructType, rdd: RDD[_], session: SparkSession): (TeeSpec, StoreReports) = {
+    schema = toStore
+    conf = session.sessionState.newHadoopConf()
+    val fs = fileSystem
+    if (fs.exists(directory) && fs.listStatus(directory).nonEmpty) {
+      throw new java.io.IOException(s"$directory is not empty")
+    }
+    ownsDirectory = true
+    StoreFiles.makeDirectory(fs, directory)
+    partitions = rdd.getNumPartitions
+    indeterminate = rdd.outputDeterministicLevel == DeterministicLevel.INDETERMINATE
+    val reports = new StoreReports(this)
+    session.sparkContext.register(reports)
+    val spec = new TeeSpec(
+      order.location, new SerializableConfiguration(TeeSpec.conf(conf, schema)), order.maxBytes, this)
+    state = Writing
+    // No task will ever report: nothing is exactly what there is.
+    if (partitions == 0) complete()
+    (spec, reports)
+  }
+
+  /** Takes over the reports of one successful task. */
+  def accept(reports: util.List[PartitionReport]): Unit = synchronized(reports.asScala.foreach(accept))
+
+  private def accept(report: PartitionReport): Unit = {
+    val again = kept.contains(report.partition.toLong)
+    if (state != Writing) discard(report)
+    else if (indeterminate && (again || report.attempt > 0 || report.stageAttempt > 0)) {
+      abandon(Refusal("INDETERMINATE_RETRY", s"partition ${report.partition}"))
+    } else if (again) discard(report)
+    else {
+      report.problem match {
+        case Some(problem) => abandon(problem)
+        case None =>
+          kept(report.partition.toLong) = report
+          bytes += report.bytes
+          if (bytes > order.maxBytes) abandon(Refusal("OVER_BUDGET", s"$bytes of ${order.maxBytes} bytes"))
+          else if (kept.size == partitions) complete()
+      }
+    }
+  }
+
+  // A second file of a partition: the manifest does not name it, but it takes room.
+  private def discard(report: PartitionReport): Unit = if (report.file.nonEmpty) {
+    Stores.later { if (ownsDirectory) fileSystem.delete(new Path(directory, report.file), false) }
+  }
+
+  private def complete(): Unit = {
+    state = Committing
+    Stores.later(commit())
+  }
+
+  /** The query ended: what is not complete now never will be. */
+  def finish(): Unit = synchronized {
+    state match {
+      case Waiting => abandon(Refusal("PARTIAL_CONSUMPTION", "never executed"))
+      case Writing => abandon(Refusal("PARTIAL_CONSUMPTION", s"${kept.size} of $partitions partitions"))
+      // Tasks that were under way at an early abandonment may have left something since.
+      case Ended if !committed => Stores.later(sweep())
+      case _ =>
+    }
+  }
+
+  @volatile private var committed = false
+
+  def abandon(reason: Refusal): Unit = synchronized {
+    if (state == Waiting || state == Writing) {
+      state = Ended
+      Stores.later {
+        sweep()
+        tell(Abandoned(order.entry, reason))
+      }
+    }
+  }
+
+  private def commit(): Unit = {
+    val start = System.nanoTime()
+    val outcome =
+      try publish(start)
+      catch {
+        case Failures(error) =>
+          logWarning(s"Cannot commit entry ${order.entry} in ${order.location}", error)
+          Left(Refusal("WRITE_FAILED", Failures.text(error)))
+      }
+    synchronized { state = Ended }
+    outcome match {
+      case Right(done) =>
+        committed = true
+        tell(done)
+      case Left(reason) =>
+        sweep()
+        tell(Abandoned(order.entry, reason))
+    }
+  }
+
+  private def publish(start: Long): Either[Refusal, Committed] = {
+    val fs = fileSystem
+    val found = StoreFiles.list(fs, directory)
+    val reports = kept.values.toSeq.filter(_.file.nonEmpty).sortBy(_.partition)
+    val files = reports.map { report =>
+      found.get(report.file).filter(_.length == report.bytes) match {
+        // The time is the one that readers will be shown, not the one that the task saw.
+        case Some(file) => StoredFile(report.file, report.partition, report.rows, report.bytes, file.modified)
+        case None =>
+          return Left(Refusal("STORE_NOT_SHARED", s"the driver does not see ${report.file} as its task wrote it"))
+      }
+    }
+    val names = files.map(_.name).toSet
+    found.keysIterator.filterNot(names).foreach(name => fs.delete(new Path(directory, name), false))
+    order.inputs.find(input => !input.unchanged()) match {
+      case Some(input) => return Left(Refusal("INPUT_CHANGED", input.describe))
+      case None =>
+    }
+    val entry = StoredEntry(
+      order.entry, order.location, order.lineage, order.columns.toIndexedSeq, schema, reports.map(_.rows).sum, bytes,
+      files.toIndexedSeq)
+    if (StoreFiles.createManifest(fs, directory, Manifest.write(entry))) {
+      val seconds = (reports.map(_.nanos).sum + System.nanoTime() - start) / 1e9
+      Right(Committed(order.entry, entry.rows, entry.bytes, files.size, seconds))
+    } else {
+      ownsDirectory = false
+      Left(Refusal("ENTRY_EXISTS", order.location))
+    }
+  }
+
+  private def sweep(): Unit =
+    if (ownsDirectory) {
+      try fileSystem.delete(directory, true)
+      catch { case Failures(error) => logWarning(s"Cannot delete ${order.location}", error) }
+    }
+
+  private def tell(outcome: StoreOutcome): Unit =
+    try order.onEnd(outcome)
+    catch { case Failures(error) => logWarning(s"The end of entry ${order.entry} could not be told", error) }
+
+  private def fileSystem: FileSystem = StoreFiles.system(directory, conf)
+}
