@@ -1,6 +1,6 @@
 """Build hook: compiles the Scala shim with Maven and puts its jar into the package.
 
-Also a script: `python hatch_build.py` builds the jar alone, `python hatch_build.py --jars-dir` prints Spark's jar folder.
+Also a script: `python hatch_build.py` builds the jar, `python hatch_build.py --jars-dir` prints Spark's jar folder.
 """
 
 from __future__ import annotations
@@ -82,12 +82,17 @@ def build_jar() -> Path:
         return JAR
     jars_dir = spark_jars_dir()
     maven = check_tools()
-    # No `clean`: the incremental compiler removes the classes of removed sources itself, but an old jar would stay.
+    # No `clean`: the incremental compiler removes the classes of removed sources itself. An old jar would stay.
     for stale in (SHIM / "target").glob("spark-regions-shim_*.jar"):
         stale.unlink()
     command = [maven, "-q", "-B", "-ntp", "-DskipTests", "package"]
     result = subprocess.run(
-        command, cwd=SHIM, env={**os.environ, "SPARK_JARS_DIR": str(jars_dir)}, capture_output=True, text=True, check=False
+        command,
+        cwd=SHIM,
+        env={**os.environ, "SPARK_JARS_DIR": str(jars_dir)},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     built = sorted((SHIM / "target").glob("spark-regions-shim_*.jar"))
     if result.returncode != 0 or not built:

@@ -151,8 +151,8 @@ CONFS: tuple[Conf, ...] = (
         "",
         "startup",
         "Python that runs the planner; it must have this package installed. Empty:"
-        " `PYSPARK_DRIVER_PYTHON`, `PYSPARK_PYTHON`, `spark.pyspark.driver.python`, `spark.pyspark.python`, the Python that"
-        " started the driver, or `python3`.",
+        " `PYSPARK_DRIVER_PYTHON`, `PYSPARK_PYTHON`, `spark.pyspark.driver.python`, `spark.pyspark.python`, the Python"
+        " that started the driver, or `python3`.",
     ),
     Conf(
         "spark.regions.planner.deadline",
@@ -184,8 +184,8 @@ CONFS: tuple[Conf, ...] = (
         "string",
         "",
         "startup",
-        "Folder of the store, on any file system that Spark can write. Empty: `~/.spark_regions`. On a cluster it has to"
-        " be reachable from the driver and every executor.",
+        "Folder of the store, on any file system that Spark can write. Empty: `~/.spark_regions`. On a cluster it has"
+        " to be reachable from the driver and every executor.",
     ),
     Conf(
         "spark.regions.recycle.catalog",
@@ -218,9 +218,9 @@ CONFS: tuple[Conf, ...] = (
         "string",
         "markov",
         "runtime",
-        "Who decides what to store. `markov`: expected uses from observed sequences; `maxbenefit`: largest benefit of the"
-        " query at hand; `latest`: the last eligible point; `always`: store and load at every eligible point (for tests);"
-        " `off`: store nothing, load nothing. Installed packages can add names by the entry point group"
+        "Who decides what to store. `markov`: expected uses from observed sequences; `maxbenefit`: largest benefit of"
+        " the query at hand; `latest`: the last eligible point; `always`: store and load at every eligible point (for"
+        " tests); `off`: store nothing, load nothing. Installed packages can add names by the entry point group"
         " `spark_regions.strategies`.",
         choices=("markov", "maxbenefit", "latest", "always", "off"),
     ),

@@ -40,7 +40,10 @@ def probe(confs: Mapping[str, str], *, timeout_seconds: float = 10.0, python: st
     began = time.monotonic()
     with tempfile.TemporaryFile() as complaints:
         planner = subprocess.Popen(
-            [python, "-m", "spark_regions.planner"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints
+            [python, "-P", "-m", "spark_regions.planner"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=complaints,
         )
         assert planner.stdin is not None
         assert planner.stdout is not None

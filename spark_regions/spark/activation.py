@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from importlib import metadata
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from spark_regions import conf
 from spark_regions.errors import ConfError
@@ -52,7 +52,8 @@ def configure(builder: Builder, **options: object) -> Builder:
         arguments = os.environ["PYSPARK_SUBMIT_ARGS"]
         os.environ["PYSPARK_SUBMIT_ARGS"] = environment.with_jars(arguments, settings["spark.jars"])
     jvm.add_to_driver_class_path(jar)
-    return builder.config(map=settings)
+    builder.config(map=dict[str, Any](settings))
+    return builder
 
 
 def _settings(options: Mapping[str, object]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from spark_regions.errors import NotActiveError
 from spark_regions.reasons import sentence
 from spark_regions.spark import jvm
-from spark_regions.spark.session import _ABSENT, _ABSENT_HINT
+from spark_regions.spark.session import ABSENT, ABSENT_HINT
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -57,16 +57,16 @@ def why_not(frame: DataFrame) -> WhyNot:
         )
     answer = jvm.why_not_json(frame)
     if answer is None:
-        raise NotActiveError(f"{_ABSENT} Hint: {_ABSENT_HINT}")
+        raise NotActiveError(f"{ABSENT} Hint: {ABSENT_HINT}")
     return read_answer(answer)
 
 
 def read_answer(answer: str) -> WhyNot:
-    """Read the shim's JSON: nodes in pre-order with `id`, `operator`, `children`, and `code` and `detail` of a refusal."""
+    """Read the shim's JSON: nodes in pre-order: `id`, `operator`, `children`, and a refusal's `code` and `detail`."""
     nodes = json.loads(answer)["nodes"]
     depths = {node["id"]: 0 for node in nodes}
     for node in nodes:
-        depths |= {child: depths[node["id"]] + 1 for child in node.get("children", [])}
+        depths |= dict.fromkeys(node.get("children", []), depths[node["id"]] + 1)
     return WhyNot(
         tuple(
             NodeAnswer(

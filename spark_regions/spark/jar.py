@@ -49,11 +49,10 @@ def jar_version(jar: Path) -> str | None:
     """
     try:
         with zipfile.ZipFile(jar) as archive:
-            manifest = archive.read("META-INF/MANIFEST.MF").decode()
             poms = [name for name in archive.namelist() if name.endswith("/spark-regions-shim/pom.properties")]
             properties = archive.read(poms[0]).decode() if poms else ""
-    except (OSError, zipfile.BadZipFile, KeyError) as error:
-        raise JarError(f"{jar} is not a readable jar ({error}). Hint: run `make jar`, or reinstall the wheel.") from error
-    fields = dict(line.split("=", 1) for line in properties.splitlines() if "=" in line)
-    fields |= dict(line.split(": ", 1) for line in manifest.splitlines() if ": " in line)
-    return fields.get("Implementation-Version") or fields.get("version")
+    except (OSError, zipfile.BadZipFile) as error:
+        raise JarError(
+            f"{jar} is not a readable jar ({error}). Hint: run `make jar`, or reinstall the wheel."
+        ) from error
+    return dict(line.split("=", 1) for line in properties.splitlines() if "=" in line).get("version")

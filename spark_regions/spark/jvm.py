@@ -33,9 +33,9 @@ def status_json(session: SparkSession) -> str | None:
     return None if shim is None else str(shim.status(session._jsparkSession))
 
 
-def decisions_json(session: SparkSession) -> str | None:
+def decisions_json(session: SparkSession, limit: int) -> str | None:
     shim = api(session)
-    return None if shim is None else str(shim.decisions(session._jsparkSession))
+    return None if shim is None else str(shim.decisions(session._jsparkSession, limit))
 
 
 def why_not_json(frame: DataFrame) -> str | None:

@@ -35,9 +35,27 @@ QUIET = {
 BUILDER = f"SparkSession.builder.config(map={QUIET!r})"
 
 JOB = """
-import json, sys
+import json
+from pathlib import Path
 from pyspark.sql import SparkSession
 import spark_regions
+
+
+def planners(pid):
+    # How many planners are children of the driver that started this one.
+    def field(process, name):
+        try:
+            return (process / name).read_text()
+        except OSError:
+            return ""
+
+    def parent(process):
+        return [line.split()[1] for line in field(process, "status").splitlines() if line.startswith("PPid:")]
+
+    driver = parent(Path("/proc") / pid)
+    processes = [entry for entry in Path("/proc").iterdir() if entry.name.isdigit() and parent(entry) == driver]
+    return sum("spark_regions.planner" in field(process, "cmdline") for process in processes)
+
 
 spark = {session}
 state = spark_regions.status(spark)
@@ -45,14 +63,13 @@ answer = {{
     "active": state.active,
     "reason": state.reason,
     "hint": state.hint,
-    "rows": [tuple(row) for row in spark.sql("SELECT id % 3 AS k, count(*) FROM range(10) GROUP BY 1 ORDER BY 1").collect()],
+    "rows": [list(row) for row in spark.sql("SELECT id % 3, count(*) FROM range(10) GROUP BY 1 ORDER BY 1").collect()],
     "extensions": spark.conf.get("spark.sql.extensions", None),
     "jars": spark.conf.get("spark.jars", None),
 }}
 if state.active:
     answer["table"] = spark.sql("SELECT * FROM spark_regions_status()").count()
-    plan = spark.sql("EXPLAIN EXTENDED SELECT id % 3 AS k, count(*) FROM range(10) GROUP BY 1").first()[0]
-    answer["sections"] = plan.count("== Regions")
+    answer["planners"] = planners(dict(state.rows)["planner.pid"])
 print("ANSWER " + json.dumps(answer))
 spark.stop()
 """
@@ -106,7 +123,7 @@ def planner_python() -> dict[str, str]:
 def assert_active_once(outcome: Outcome) -> None:
     assert outcome.answer["active"] is True, outcome.answer
     assert outcome.answer["table"] > 0
-    assert outcome.answer["sections"] == 1
+    assert outcome.answer["planners"] == 1
     assert outcome.answer["rows"] == ROWS
 
 
@@ -160,6 +177,22 @@ def test_everything_at_once(tmp_path: Path) -> None:
     outcome = run(tmp_path, f"spark_regions.configure({BUILDER}).getOrCreate()", submit=submit)
     assert_active_once(outcome)
     assert outcome.answer["extensions"] == EXTENSIONS
+
+
+CONNECT = "SparkSession.builder.remote('local[2]')" + BUILDER.removeprefix("SparkSession.builder").replace(
+    "'spark.master': 'local[2]', ", ""
+)
+
+
+def test_configure_with_a_local_connect_server(tmp_path: Path) -> None:
+    assert_active_once(run(tmp_path, f"spark_regions.configure({CONNECT}).getOrCreate()"))
+
+
+def test_a_connect_server_without_the_jar_is_inactive(tmp_path: Path) -> None:
+    outcome = run(tmp_path, f"{CONNECT}.getOrCreate()")
+    assert outcome.answer["active"] is False
+    assert "jar is not on the driver's class path" in outcome.answer["reason"]
+    assert outcome.answer["rows"] == ROWS
 
 
 def test_not_enabled_is_inactive(tmp_path: Path) -> None:
@@ -236,6 +269,7 @@ def test_spark_lists_the_same_confs(spark: SparkSession) -> None:
         if known.key not in own:
             shown = "" if value == "<undefined>" else value
             assert known.parse(shown) == known.parse(known.default), known.key
+        assert spark.conf.isModifiable(known.key) == (known.when == "runtime"), known.key
 
 
 @pytest.mark.parametrize(
