@@ -1,0 +1,28 @@
+"""Sizes and ages as people read them."""
+
+from __future__ import annotations
+
+_SIZES = ("B", "KiB", "MiB", "GiB", "TiB")
+_AGES = ((86_400, "d"), (3600, "h"), (60, "min"))
+
+
+def size(count: int) -> str:
+    """
+    >>> size(0), size(2048), size(5 * 1024**3)
+    ('0 B', '2.0 KiB', '5.0 GiB')
+    """
+    value, power = float(count), 0
+    while value >= 1024 and power < len(_SIZES) - 1:
+        value, power = value / 1024, power + 1
+    return f"{count} B" if power == 0 else f"{value:.1f} {_SIZES[power]}"
+
+
+def age(seconds: float) -> str:
+    """
+    >>> age(5), age(130), age(90_000)
+    ('5 s', '2 min', '1 d')
+    """
+    for length, unit in _AGES:
+        if seconds >= length:
+            return f"{seconds // length:.0f} {unit}"
+    return f"{max(seconds, 0):.0f} s"

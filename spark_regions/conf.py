@@ -1,0 +1,350 @@
+"""Every `spark.regions.*` key: type, default, unit, when it can be changed, and what it does.
+
+The shim registers the same keys with Spark (`SQLConf.buildConf`), so `SET -v` lists them; a test compares both, and
+`docs/configuration.md` is generated from here.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+PREFIX = "spark.regions."
+
+Kind = Literal["bool", "int", "string", "time", "bytes"]
+When = Literal["startup", "runtime"]
+Value = bool | int | str | None
+
+_SECOND = 1_000_000
+_MICROSECONDS = {
+    "us": 1,
+    "ms": 1000,
+    "s": _SECOND,
+    "m": 60 * _SECOND,
+    "min": 60 * _SECOND,
+    "h": 3600 * _SECOND,
+    "d": 86_400 * _SECOND,
+}
+_BYTES = {"b": 1, **{unit: 1024**power for power, letter in enumerate("kmgtp", 1) for unit in (letter, letter + "b")}}
+_QUANTITY = re.compile(r"([0-9]+)([a-z]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Conf:
+    """One key.
+
+    `default` is text as in a properties file. `unit` is that of the parsed value, of `minimum`, and of a bare number.
+    A `pattern` must match the whole text.
+    """
+
+    key: str
+    kind: Kind
+    default: str
+    when: When
+    doc: str
+    unit: str = ""
+    choices: tuple[str, ...] = ()
+    minimum: int | None = None
+    pattern: str = ""
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.key.removeprefix(PREFIX)
+
+    @property
+    def expected(self) -> str:
+        """What a value must look like."""
+        if self.choices:
+            return "one of " + ", ".join(self.choices)
+        if self.pattern:
+            return "a plain folder name"
+        limit = {None: "", 0: ", not negative", 1: ", above 0"}.get(self.minimum, f", at least {self.minimum}")
+        return {
+            "bool": "true or false",
+            "int": "a whole number",
+            "string": "text",
+            "time": "a time such as 200ms, 5s or 7d",
+            "bytes": "a size such as 512m or 10g",
+        }[self.kind] + limit
+
+    def parse(self, text: str) -> Value:
+        """The value in its unit; None for an empty optional number.
+
+        Errors: `ValueError` with what was expected.
+
+        >>> find("spark.regions.planner.deadline").parse("5s")
+        5000
+        >>> find("spark.regions.recycle.maxBytes").parse("10g")
+        10737418240
+        """
+        value = text.strip()
+        if self.kind == "string":
+            value = value.lower() if self.choices else value
+            if (self.choices and value not in self.choices) or not re.fullmatch(self.pattern or ".*", value):
+                raise ValueError(self.expected)
+            return value
+        if value == "" and self.default == "":
+            return None
+        number = self._number(value.lower())
+        if number is None or (self.minimum is not None and number < self.minimum):
+            raise ValueError(self.expected)
+        return number
+
+    def _number(self, value: str) -> bool | int | None:
+        if self.kind == "bool":
+            return {"true": True, "false": False}.get(value)
+        if self.kind == "int":
+            return int(value) if re.fullmatch(r"-?[0-9]+", value) else None
+        match = _QUANTITY.fullmatch(value)
+        if match is None:
+            return None
+        units = _MICROSECONDS if self.kind == "time" else _BYTES
+        scale = units.get(match[2] or self.unit)
+        return None if scale is None else int(match[1]) * scale // units[self.unit]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A key or value that is not understood: what was found, what was expected, what to do."""
+
+    key: str
+    found: str
+    expected: str
+    hint: str
+
+    def __str__(self) -> str:
+        return f"{self.key}: found {self.found}, expected {self.expected}. Hint: {self.hint}"
+
+
+CONFS: tuple[Conf, ...] = (
+    Conf(
+        "spark.regions.enabled",
+        "bool",
+        "false",
+        "startup",
+        "Whether the queries of the application are observed and changed. Where `spark.plugins` or"
+        " `spark.sql.extensions` name our class, that counts as true unless this key says false. For a single session,"
+        " `spark.regions.mode=observe` leaves plans alone.",
+    ),
+    Conf(
+        "spark.regions.mode",
+        "string",
+        "apply",
+        "runtime",
+        "`apply` changes plans; `observe` only records what ran and what would have been decided.",
+        choices=("apply", "observe"),
+    ),
+    Conf(
+        "spark.regions.strict",
+        "bool",
+        "false",
+        "runtime",
+        "Raise our own errors instead of falling back to the plain plan. For tests and CI, not for production.",
+    ),
+    Conf(
+        "spark.regions.planner.python",
+        "string",
+        "",
+        "startup",
+        "Python that runs the planner; it must have this package installed. Empty:"
+        " `PYSPARK_DRIVER_PYTHON`, `PYSPARK_PYTHON`, `spark.pyspark.driver.python`, `spark.pyspark.python`, the Python"
+        " that started the driver, or `python3`.",
+    ),
+    Conf(
+        "spark.regions.planner.deadline",
+        "time",
+        "200ms",
+        "startup",
+        "How long a query waits for a decision before it runs unchanged. 0: never wait.",
+        unit="ms",
+        minimum=0,
+    ),
+    Conf(
+        "spark.regions.planner.startupDeadline",
+        "time",
+        "5s",
+        "startup",
+        "How long the first queries wait for the planner to start; then they run unchanged.",
+        unit="ms",
+        minimum=0,
+    ),
+    Conf(
+        "spark.regions.recycle.enabled",
+        "bool",
+        "true",
+        "runtime",
+        "Whether results are stored for, and loaded from, other queries and applications.",
+    ),
+    Conf(
+        "spark.regions.recycle.dir",
+        "string",
+        "",
+        "startup",
+        "Folder of the store, on any file system that Spark can write. Empty: `~/.spark_regions`. On a cluster it has"
+        " to be reachable from the driver and every executor.",
+    ),
+    Conf(
+        "spark.regions.recycle.catalog",
+        "string",
+        "",
+        "startup",
+        "SQLAlchemy URL of the catalog. Empty: an SQLite file in the store's folder (one machine). Use PostgreSQL where"
+        " drivers run on several machines.",
+    ),
+    Conf(
+        "spark.regions.recycle.maxBytes",
+        "bytes",
+        "10g",
+        "runtime",
+        "Hard limit for the stored files of a namespace. 0: nothing new is stored.",
+        unit="b",
+        minimum=0,
+    ),
+    Conf(
+        "spark.regions.recycle.ttl",
+        "time",
+        "7d",
+        "runtime",
+        "An entry that was not read for this long is removed.",
+        unit="s",
+        minimum=0,
+    ),
+    Conf(
+        "spark.regions.recycle.strategy",
+        "string",
+        "markov",
+        "runtime",
+        "Who decides what to store. `markov`: expected uses from observed sequences; `maxbenefit`: largest benefit of"
+        " the query at hand; `latest`: the last eligible point; `always`: store and load at every eligible point (for"
+        " tests); `off`: store nothing, load nothing. Installed packages can add names by the entry point group"
+        " `spark_regions.strategies`.",
+        choices=("markov", "maxbenefit", "latest", "always", "off"),
+    ),
+    Conf(
+        "spark.regions.recycle.window",
+        "int",
+        "20",
+        "runtime",
+        "Number of past runs of an application over which frequencies of use are counted.",
+        minimum=1,
+    ),
+    Conf(
+        "spark.regions.recycle.namespace",
+        "string",
+        "",
+        "startup",
+        "Entries are shared inside a namespace only. Empty: the user that runs the application.",
+        pattern=r"([^./\\][^/\\]*)?",
+    ),
+    Conf(
+        "spark.regions.recycle.floatAggregates",
+        "bool",
+        "false",
+        "runtime",
+        "Also store sums and averages of floating-point numbers. Plain Spark may give other last digits on every run;"
+        " with true, a stored run's digits are kept.",
+    ),
+    Conf(
+        "spark.regions.persist.enabled",
+        "bool",
+        "true",
+        "runtime",
+        "Whether results that the same session soon needs again are persisted by Spark's block manager.",
+    ),
+    Conf(
+        "spark.regions.persist.maxBytes",
+        "bytes",
+        "",
+        "runtime",
+        "Limit for what we persist in a session. Empty: a quarter of the storage memory.",
+        unit="b",
+        minimum=0,
+    ),
+    Conf(
+        "spark.regions.explain.format",
+        "string",
+        "text",
+        "runtime",
+        "Section of ours in EXPLAIN and `df.explain()`: `text`, `json` or `off`.",
+        choices=("text", "json", "off"),
+    ),
+)
+
+_BY_KEY = {name: conf for conf in CONFS for name in (conf.key, *conf.aliases)}
+
+
+def find(key: str) -> Conf | None:
+    """The registered key, also by an older name."""
+    return _BY_KEY.get(key)
+
+
+def closest(key: str) -> str | None:
+    """The registered key that `key` most likely means.
+
+    >>> closest("spark.regions.recycle.maxbyte")
+    'spark.regions.recycle.maxBytes'
+    """
+    lowered = {known.lower(): known for known in _BY_KEY}
+    matches = difflib.get_close_matches(key.lower(), lowered, n=1, cutoff=0.7)
+    return lowered[matches[0]] if matches else None
+
+
+def validate(settings: Mapping[str, str], *, strategies: frozenset[str] = frozenset()) -> tuple[Problem, ...]:
+    """What is wrong with the `spark.regions.*` keys of `settings`; other keys are not looked at.
+
+    `strategies`: names that installed packages add to `recycle.strategy`.
+
+    >>> print(*validate({"spark.regions.recycle.maxBytes": "-1"}))
+    spark.regions.recycle.maxBytes: found '-1', expected a size such as 512m or 10g, not negative. \
+Hint: the default is 10g
+    """
+    problems = []
+    for key, text in settings.items():
+        if not key.startswith(PREFIX):
+            continue
+        conf = _BY_KEY.get(key)
+        if conf is None:
+            likely = closest(key)
+            hint = f"did you mean {likely}?" if likely else "`spark-regions conf` lists all keys"
+            problems.append(Problem(key, "an unknown key", "a spark.regions key", hint))
+            continue
+        if conf.name == "recycle.strategy" and text in strategies:
+            continue
+        try:
+            conf.parse(text)
+        except ValueError as error:
+            problems.append(Problem(key, repr(text), str(error), _value_hint(conf, text)))
+    return tuple(problems)
+
+
+def _value_hint(conf: Conf, text: str) -> str:
+    near = difflib.get_close_matches(text.lower(), conf.choices, n=1)
+    if near:
+        return f"did you mean {near[0]}?"
+    return f"the default is {conf.default}" if conf.default else "leave it out for the default"
+
+
+def markdown() -> str:
+    """`docs/configuration.md`."""
+    lines = [
+        "# Configuration",
+        "",
+        "Generated by `python -m spark_regions conf --markdown`; do not edit.",
+        "",
+        "Set keys like any of Spark's: `spark-defaults.conf`, `--conf`, `SparkSession.builder.config`, and those marked"
+        " *runtime* also by `spark.conf.set` or SQL `SET`. *startup* keys count when the application starts. `SET -v`"
+        " lists them all. Times take `ms`, `s`, `m`, `h`, `d`; sizes `k`, `m`, `g`, `t` (powers of 1024).",
+        "",
+        "| key | type | default | when | meaning |",
+        "|---|---|---|---|---|",
+    ]
+    for conf in CONFS:
+        kind = " \\| ".join(f"`{choice}`" for choice in conf.choices) or conf.kind
+        default = f"`{conf.default}`" if conf.default else "(empty)"
+        also = f" Older names: {', '.join(conf.aliases)}." if conf.aliases else ""
+        lines.append(f"| `{conf.key}` | {kind} | {default} | {conf.when} | {conf.doc}{also} |")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,10 @@
+"""Everything that talks to PySpark. It is imported inside functions: the planner process must not load it."""
+
+from __future__ import annotations
+
+from spark_regions.spark.activation import configure
+from spark_regions.spark.explanation import WhyNot, why_not
+from spark_regions.spark.jar import jar_path
+from spark_regions.spark.session import Status, decisions, status
+
+__all__ = ["Status", "WhyNot", "configure", "decisions", "jar_path", "status", "why_not"]

@@ -1,0 +1,72 @@
+"""The only file that touches `_jvm`: the way from a user's Python session into the shim."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_API = "org.apache.spark.sql.regions.RegionsApi"
+
+
+def is_classic(session: object) -> bool:
+    """Whether the session has its JVM in reach. A Connect session answers AttributeError for such names."""
+    return hasattr(session, "_jsparkSession")
+
+
+def api(session: SparkSession) -> Any | None:
+    """The shim's `RegionsApi`, or None where its jar is not on the driver's class path."""
+    from py4j.java_gateway import JavaClass
+
+    found: Any = session.sparkContext._jvm
+    for part in _API.split("."):
+        found = getattr(found, part)
+    # py4j answers a JavaPackage for any name that is not a class.
+    return found if isinstance(found, JavaClass) else None
+
+
+def status_json(session: SparkSession) -> str | None:
+    shim = api(session)
+    return None if shim is None else str(shim.status(session._jsparkSession))
+
+
+def decisions_json(session: SparkSession, limit: int) -> str | None:
+    shim = api(session)
+    return None if shim is None else str(shim.decisions(session._jsparkSession, limit))
+
+
+def why_not_json(frame: DataFrame) -> str | None:
+    shim = api(frame.sparkSession)
+    return None if shim is None else str(shim.whyNot(frame._jdf))
+
+
+def _running_jvm() -> Any | None:
+    """The driver's JVM if it runs already: under spark-submit, or left over from a stopped session."""
+    from pyspark import SparkContext
+
+    if SparkContext._jvm is None and "PYSPARK_GATEWAY_PORT" in os.environ:
+        SparkContext._ensure_initialized()
+    return SparkContext._jvm
+
+
+def submitted_confs() -> dict[str, str]:
+    """What spark-submit handed to the running driver JVM; empty where none runs yet."""
+    jvm: Any = _running_jvm()
+    if jvm is None:
+        return {}
+    return {pair._1(): pair._2() for pair in jvm.org.apache.spark.SparkConf(True).getAll()}
+
+
+def add_to_driver_class_path(jar: Path) -> None:
+    """Make the jar's classes visible to a driver JVM that runs already: `spark.jars` reaches executors only by then."""
+    jvm: Any = _running_jvm()
+    if jvm is None:
+        return
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    url = jvm.java.io.File(str(jar)).toURI().toURL()
+    known = {str(entry) for entry in loader.getURLs()} if hasattr(loader, "getURLs") else set()
+    if str(url) not in known:
+        loader.addURL(url)

@@ -1,0 +1,93 @@
+"""Imports run one way: dag, stats, costs, {regions, recycle, skew}, planner."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "spark_regions"
+
+# What a room may import of ours, besides itself and the two leaves that everybody may.
+LEAVES = frozenset({"errors", "conf", "reasons", "_version"})
+ALLOWED: dict[str, frozenset[str]] = {
+    "_version": frozenset(),
+    "errors": frozenset(),
+    "conf": frozenset(),
+    "reasons": frozenset(),
+    "dag": frozenset(),
+    "stats": frozenset({"dag"}),
+    "costs": frozenset({"dag", "stats"}),
+    "regions": frozenset({"dag", "stats", "costs"}),
+    "recycle": frozenset({"dag", "stats", "costs"}),
+    "skew": frozenset({"dag", "stats", "costs"}),
+    "store": frozenset({"dag", "stats"}),
+    "planner": frozenset({"dag", "stats", "costs", "regions", "recycle", "skew", "store"}),
+    "spark": frozenset(),
+    "cli": frozenset({"dag", "stats", "costs", "regions", "recycle", "skew", "store", "planner", "spark"}),
+    "__init__": frozenset({"spark"}),
+    "__main__": frozenset({"cli"}),
+}
+NO_LEAVES = frozenset({"_version", "errors", "conf"})
+
+
+def modules() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def room(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported(path: Path) -> set[str]:
+    """Dotted names of everything that a file imports, also inside functions; relative imports made absolute."""
+    here = ("spark_regions", *path.relative_to(PACKAGE).with_suffix("").parts)
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = ".".join(here[: len(here) - node.level]) if node.level else ""
+            module = ".".join(filter(None, [base, node.module]))
+            # `from spark_regions import conf` names a room too.
+            names |= {module, *(f"{module}.{alias.name}" for alias in node.names)} if module else set()
+    return names
+
+
+def rooms_imported(path: Path) -> set[str]:
+    parts = (name.split(".") for name in imported(path) if name.startswith("spark_regions."))
+    return {second for _, second, *_ in parts if second in ALLOWED}
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_run_one_way(path: Path) -> None:
+    here = room(path)
+    assert here in ALLOWED, f"{path.relative_to(ROOT)} is in no known room"
+    allowed = ALLOWED[here] | {here} | (frozenset() if here in NO_LEAVES else LEAVES)
+    assert rooms_imported(path) <= allowed
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_only_the_spark_room_imports_pyspark(path: Path) -> None:
+    external = {name.split(".")[0] for name in imported(path)}
+    assert room(path) == "spark" or not external & {"pyspark", "py4j"}
+
+
+def test_one_file_touches_the_jvm() -> None:
+    def touches(path: Path) -> bool:
+        tree = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        return any(isinstance(node, ast.Attribute) and node.attr in ("_jvm", "_jdf", "_jsparkSession") for node in tree)
+
+    assert [path for path in modules() if touches(path)] == [PACKAGE / "spark" / "jvm.py"]
+
+
+def test_the_planner_loads_no_pyspark() -> None:
+    """The re-exports of `spark_regions` must not bring PySpark into the planner process."""
+    import subprocess
+    import sys
+
+    code = "import sys, spark_regions; print(sorted({'pyspark', 'py4j', 'pandas', 'networkx'} & set(sys.modules)))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"

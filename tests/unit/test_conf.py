@@ -1,0 +1,84 @@
+"""The registry without Spark: values, units, limits, hints."""
+
+from __future__ import annotations
+
+import pytest
+
+from spark_regions import conf
+
+VALUES = [
+    ("enabled", "true", True),
+    ("enabled", " FALSE ", False),
+    ("mode", "observe", "observe"),
+    ("planner.deadline", "200ms", 200),
+    ("planner.deadline", "0", 0),
+    ("planner.startupDeadline", "2m", 120_000),
+    ("recycle.ttl", "7d", 604_800),
+    ("recycle.ttl", "90", 90),
+    ("recycle.ttl", "1500ms", 1),
+    ("recycle.namespace", "reporting", "reporting"),
+    ("mode", "Observe", "observe"),
+    ("recycle.maxBytes", "10g", 10 * 1024**3),
+    ("recycle.maxBytes", "512MB", 512 * 1024**2),
+    ("recycle.maxBytes", "0", 0),
+    ("recycle.window", "1", 1),
+    ("persist.maxBytes", "", None),
+    ("persist.maxBytes", "1k", 1024),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "value"), VALUES)
+def test_values(name: str, text: str, value: conf.Value) -> None:
+    known = conf.find(conf.PREFIX + name)
+    assert known is not None
+    assert known.parse(text) == value
+
+
+BAD = [
+    ("recycle.strategy", "markof", "one of markov, maxbenefit, latest, always, off", "did you mean markov?"),
+    ("recycle.maxBytes", "-1", "a size such as 512m or 10g, not negative", "the default is 10g"),
+    ("recycle.maxBytes", "10 g", "a size such as 512m or 10g, not negative", "the default is 10g"),
+    ("recycle.maxBytes", "10x", "a size such as 512m or 10g, not negative", "the default is 10g"),
+    ("recycle.window", "0", "a whole number, above 0", "the default is 20"),
+    ("recycle.window", "1.5", "a whole number, above 0", "the default is 20"),
+    ("enabled", "yes", "true or false", "the default is false"),
+    ("planner.deadline", "soon", "a time such as 200ms, 5s or 7d, not negative", "the default is 200ms"),
+    ("mode", "", "one of apply, observe", "the default is apply"),
+    ("recycle.namespace", "../root", "a plain folder name", "leave it out for the default"),
+    ("persist.maxBytes", "much", "a size such as 512m or 10g, not negative", "leave it out for the default"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "expected", "hint"), BAD)
+def test_bad_values_say_what_was_expected(name: str, text: str, expected: str, hint: str) -> None:
+    (problem,) = conf.validate({conf.PREFIX + name: text})
+    assert (problem.found, problem.expected, problem.hint) == (repr(text), expected, hint)
+
+
+UNKNOWN = [
+    ("spark.regions.recycle.maxbyte", "did you mean spark.regions.recycle.maxBytes?"),
+    ("spark.regions.enable", "did you mean spark.regions.enabled?"),
+    ("spark.regions.recylce.dir", "did you mean spark.regions.recycle.dir?"),
+    ("spark.regions.qqqqqqqqqqqqqqqqqq", "`spark-regions conf` lists all keys"),
+]
+
+
+@pytest.mark.parametrize(("key", "hint"), UNKNOWN)
+def test_unknown_keys_get_a_suggestion(key: str, hint: str) -> None:
+    (problem,) = conf.validate({key: "1"})
+    assert problem.hint == hint
+
+
+def test_other_keys_and_good_values_pass() -> None:
+    good = {known.key: known.default for known in conf.CONFS}
+    assert conf.validate({**good, "spark.sql.shuffle.partitions": "many"}) == ()
+
+
+def test_a_strategy_of_an_installed_package_passes() -> None:
+    assert conf.validate({"spark.regions.recycle.strategy": "mine"}, strategies=frozenset({"mine"})) == ()
+
+
+def test_keys_are_unique_and_documented() -> None:
+    keys = [name for known in conf.CONFS for name in (known.key, *known.aliases)]
+    assert len(keys) == len(set(keys))
+    assert all(known.key.startswith(conf.PREFIX) and known.doc.endswith(".") for known in conf.CONFS)
