@@ -27,7 +27,7 @@ BASE = {
 
 @dataclass(frozen=True)
 class Counters:
-    """Running totals of a session's application."""
+    """Running totals of a session's application: entries committed, entries read."""
 
     stores: int
     loads: int
@@ -71,7 +71,7 @@ def register(spark: SparkSession, folder: Path) -> None:
 
 def status(spark: SparkSession) -> dict[str, str]:
     """What `spark_regions_status()` says."""
-    return {row["key"]: row["value"] for row in spark.sql("SELECT key, value FROM spark_regions_status()").collect()}
+    return {name: value for name, value in spark.sql("SELECT * FROM spark_regions_status()").collect()}
 
 
 def decisions(spark: SparkSession) -> list[dict[str, object]]:
@@ -87,4 +87,4 @@ def settle(spark: SparkSession) -> None:
 def counters(spark: SparkSession) -> Counters:
     settle(spark)
     found = status(spark)
-    return Counters(int(found["stores"]), int(found["loads"]))
+    return Counters(int(found["counter.commits"]), int(found["counter.loads"]))

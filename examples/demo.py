@@ -45,7 +45,7 @@ class JobFailed(RuntimeError):
 
 @dataclass(frozen=True)
 class Submitted:
-    """One finished spark-submit: wall seconds of the whole process, seconds inside the reports, and the driver's log."""
+    """One finished spark-submit: wall seconds of the whole process, seconds inside the reports, and its log."""
 
     seconds: float
     seconds_reports: float
@@ -85,7 +85,7 @@ def plugin_confs(recycle_dir: Path) -> dict[str, str]:
 
 
 def submit(script: Path, arguments: list[str], confs: Mapping[str, str], timeout_seconds: float = 1800) -> Submitted:
-    """Run a PySpark script with the spark-submit of this interpreter's PySpark; its second argument is its output folder."""
+    """Run a PySpark script with this interpreter's spark-submit; its second argument is its output folder."""
     command = [str(Path(sys.executable).parent / "spark-submit")]
     for key, value in confs.items():
         command += ["--conf", f"{key}={value}"]

@@ -1,6 +1,6 @@
 """Weekly reports on the lines of recent orders.
 
-    spark-submit orders_report.py <folder of the tables> <folder for the reports>
+spark-submit orders_report.py <folder of the tables> <folder for the reports>
 """
 
 import csv
@@ -33,7 +33,7 @@ def handling_class(comment, instructions, ship_mode, quantity):
 
 
 def clean_lines(spark: SparkSession, tables: str) -> DataFrame:
-    """One row for each line of an order since July 1997, with its customer, part, supplier, price, cost and handling."""
+    """One row for each line of an order since July 1997, with its buyer, part, seller, price, cost, handling."""
 
     def table(name):
         return spark.read.parquet(f"{tables}/{name}.parquet")

@@ -93,7 +93,7 @@ def sorting(frame: DataFrame) -> Sorting | None:
 
 
 def difference(expected: Outcome, found: Outcome) -> str | None:
-    """Why two outcomes are not the same; None if they are. Rows that tie may change places, also over a LIMIT's edge."""
+    """Why two outcomes are not the same, or None. Rows that tie may change places, also over a LIMIT's edge."""
     if expected.error != found.error:
         return f"error {found.error}, expected {expected.error}"
     if expected.schema != found.schema:

@@ -1,6 +1,6 @@
 """Compare a TPC suite with the plugin off and on, and print a table.
 
-    python -m tests.tpc.run --suite tpcds --scale 0.01 --json out.json
+python -m tests.tpc.run --suite tpcds --scale 0.01 --json out.json
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.session import spark_session
 from tests.tpc.suite import SUITES, Comparison, compare_suite
 
 
@@ -64,14 +65,16 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     console = Console(width=150)
     with tempfile.TemporaryDirectory(prefix="spark-regions-tpc-") as folder:
-        comparisons = compare_suite(
-            options.suite,
-            options.scale,
-            Path(folder) / "recycle",
-            options.only,
-            plugin=not options.plain_only,
-            report=lambda line: print(line, file=sys.stderr, flush=True),
-        )
+        recycle_dir = None if options.plain_only else Path(folder) / "recycle"
+        with spark_session(recycle_dir) as spark:
+            comparisons = compare_suite(
+                options.suite,
+                options.scale,
+                spark,
+                options.only,
+                plugin=not options.plain_only,
+                report=lambda line: print(line, file=sys.stderr, flush=True),
+            )
     print_comparisons(comparisons, console)
     if options.json:
         result = [asdict(comparison) | {"verdict": comparison.verdict} for comparison in comparisons]

@@ -9,15 +9,13 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from benchmarks.session import Counters, counters, register, sibling, spark_session
+from benchmarks.session import Counters, counters, register, sibling
 from examples import data
 from tests.tpc.rows import Outcome, difference, outcome
 
-CONFS = {
-    "spark.sql.planChangeValidation": "true",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.regions.recycle.strategy": "off",
-}
+CONFS = {"spark.sql.planChangeValidation": "true", "spark.sql.shuffle.partitions": "2"}
+OFF = {"spark.regions.recycle.strategy": "off", "spark.regions.persist.enabled": "false"}
+ON = {"spark.regions.recycle.strategy": "always"}
 
 
 @dataclass(frozen=True)
@@ -59,24 +57,18 @@ class Comparison:
 def compare_suite(
     name: str,
     scale: float,
-    recycle_dir: Path,
+    application: SparkSession,
     only: Iterable[int] = (),
     plugin: bool = True,
     report: Callable[[str], None] = lambda line: None,
 ) -> list[Comparison]:
+    """Compare in sessions of their own inside a running application; without `plugin` all of them are plain."""
     suite = SUITES[name]
     folder = suite.folder(scale)
     wanted = set(only)
     queries = {number: text for number, text in suite.queries().items() if not wanted or number in wanted}
-    confs = {key: value for key, value in CONFS.items() if plugin or not key.startswith("spark.regions.")}
-    with spark_session(recycle_dir if plugin else None, confs) as spark:
-        return _compare(spark, folder, queries, plugin, report)
-
-
-def _compare(
-    spark: SparkSession, folder: Path, queries: dict[int, str], plugin: bool, report: Callable[[str], None]
-) -> list[Comparison]:
-    on_confs = {"spark.regions.recycle.strategy": "always"} if plugin else {}
+    on_confs = CONFS | (ON if plugin else {})
+    spark = sibling(application, CONFS | (OFF if plugin else {}))
     register(spark, folder)
     on = sibling(spark, on_confs)
     register(on, folder)

@@ -1,19 +1,18 @@
 """All 99 TPC-DS queries, plugin off against on, cold and warm."""
 
-from pathlib import Path
-
 import pytest
+from pyspark.sql import SparkSession
 
 from tests.tpc.run import summary
 from tests.tpc.suite import Comparison, compare_suite
 
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 SCALE = 0.01
 
 
 @pytest.fixture(scope="module")
-def comparisons(tmp_path_factory: pytest.TempPathFactory) -> list[Comparison]:
-    folder: Path = tmp_path_factory.mktemp("tpcds")
-    return compare_suite("tpcds", SCALE, folder / "recycle")
+def comparisons(spark: SparkSession) -> list[Comparison]:
+    return compare_suite("tpcds", SCALE, spark)
 
 
 def test_no_query_differs(comparisons: list[Comparison]) -> None:
