@@ -1,0 +1,90 @@
+"""Spark sessions with plain Spark and with spark_regions side by side in one JVM, and what the plugin counted."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from examples.data import tables
+from examples.demo import plugin_confs
+
+BASE = {
+    "spark.master": "local[2]",
+    "spark.driver.memory": "2g",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+
+
+@dataclass(frozen=True)
+class Counters:
+    """Running totals of a session's application: entries committed, entries read."""
+
+    stores: int
+    loads: int
+
+    def __sub__(self, before: Counters) -> Counters:
+        return Counters(self.stores - before.stores, self.loads - before.loads)
+
+
+@contextmanager
+def spark_session(recycle_dir: Path | None, confs: Mapping[str, str] = {}) -> Iterator[SparkSession]:
+    """A classic session of its own JVM, with spark_regions if there is a `recycle_dir`; stopped at the end."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        active.stop()
+    builder = SparkSession.builder.appName("spark_regions suite")
+    for key, value in (BASE | (plugin_confs(recycle_dir) if recycle_dir else {}) | dict(confs)).items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("WARN")
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def sibling(spark: SparkSession, confs: Mapping[str, str]) -> SparkSession:
+    """A session of the same application with confs of its own."""
+    session = spark.newSession()
+    for key, value in confs.items():
+        session.conf.set(key, value)
+    return session
+
+
+def register(spark: SparkSession, folder: Path) -> None:
+    """A temporary view for every table of a folder, replacing earlier ones."""
+    for name, file in tables(folder).items():
+        spark.read.parquet(str(file)).createOrReplaceTempView(name)
+
+
+def status(spark: SparkSession) -> dict[str, str]:
+    """What `spark_regions_status()` says."""
+    return {name: value for name, value in spark.sql("SELECT * FROM spark_regions_status()").collect()}
+
+
+def decisions(spark: SparkSession) -> list[dict[str, object]]:
+    """What `spark_regions_decisions()` says."""
+    return [row.asDict() for row in spark.sql("SELECT * FROM spark_regions_decisions()").collect()]
+
+
+def settle(spark: SparkSession) -> None:
+    """Wait until every listener has seen what happened so far: stores are counted there."""
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+
+
+def counters(spark: SparkSession) -> Counters:
+    settle(spark)
+    found = status(spark)
+    return Counters(int(found["counter.commits"]), int(found["counter.loads"]))

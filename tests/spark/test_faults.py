@@ -1,0 +1,360 @@
+"""Bad input and faults of ours: each has its exact outcome, and the job's rows are right."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as parquet
+import pytest
+
+from examples import data
+from examples.demo import ROOT, plugin_confs
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+Answer = dict[str, Any]
+
+
+class Job:
+    """A running fault_job: every `run` executes its queries once."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.read()
+
+    def read(self) -> Answer:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if line.startswith("{"):
+                found: Answer = json.loads(line)
+                return found
+        raise AssertionError(f"the job ended with {self.process.wait()}")
+
+    def run(self) -> Answer:
+        assert self.process.stdin is not None
+        self.process.stdin.write("run\n")
+        self.process.stdin.flush()
+        return self.read()
+
+
+@contextmanager
+def job(tables: Path, confs: Mapping[str, str]) -> Iterator[Job]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.spark.fault_job", str(tables), json.dumps(dict(confs))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env=os.environ | {"PYSPARK_PYTHON": sys.executable},
+    )
+    try:
+        yield Job(process)
+    finally:
+        assert process.stdin is not None
+        process.stdin.close()
+        try:
+            process.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture(scope="module")
+def source() -> Path:
+    return data.tpch(0.01)
+
+
+@pytest.fixture
+def tables(source: Path, tmp_path: Path) -> Path:
+    """A copy that a test may change."""
+    return Path(shutil.copytree(source, tmp_path / "tables"))
+
+
+@pytest.fixture(scope="module")
+def plain(source: Path) -> list[list[str]]:
+    with job(source, {}) as running:
+        rows: list[list[str]] = running.run()["rows"]
+    assert all(rows)
+    return rows
+
+
+def always(recycle_dir: Path, **more: str) -> dict[str, str]:
+    keys = {f"spark.regions.{name.replace('_', '.')}": value for name, value in more.items()}
+    return plugin_confs(recycle_dir) | {"spark.regions.recycle.strategy": "always"} | keys
+
+
+def count(answer: Answer, name: str) -> int:
+    return int(answer["status"][f"counter.{name}"])
+
+
+def told(answer: Answer) -> str:
+    """Everything that the plugin says about itself."""
+    return json.dumps([answer["status"], answer["decisions"]])
+
+
+def data_files(recycle_dir: Path) -> list[Path]:
+    return sorted(recycle_dir.glob("v1/*/data/*/part-*.parquet"))
+
+
+# Configuration
+
+
+def test_unknown_strategy_leaves_the_job_alone(source: Path, tmp_path: Path, plain: list[list[str]]) -> None:
+    with job(source, always(tmp_path / "r") | {"spark.regions.recycle.strategy": "markof"}) as running:
+        answer = running.run()
+    assert answer["rows"] == plain
+    assert "UNKNOWN_STRATEGY" in told(answer) or "INVALID_CONF" in told(answer), told(answer)
+    assert count(answer, "stores") == 0
+
+
+def test_negative_budget_leaves_the_job_alone(source: Path, tmp_path: Path, plain: list[list[str]]) -> None:
+    with job(source, always(tmp_path / "r") | {"spark.regions.recycle.maxBytes": "-1"}) as running:
+        answer = running.run()
+    assert answer["rows"] == plain
+    assert "INVALID_CONF" in told(answer), told(answer)
+    assert data_files(tmp_path / "r") == []
+
+
+def test_budget_of_nothing_stores_nothing(source: Path, tmp_path: Path, plain: list[list[str]]) -> None:
+    with job(source, always(tmp_path / "r") | {"spark.regions.recycle.maxBytes": "0"}) as running:
+        answer = running.run()
+    assert answer["rows"] == plain
+    assert "OVER_BUDGET" in told(answer) or "TOO_LARGE" in told(answer), told(answer)
+    assert data_files(tmp_path / "r") == []
+
+
+# The store
+
+
+def test_missing_recycle_dir_is_made(source: Path, tmp_path: Path, plain: list[list[str]]) -> None:
+    recycle_dir = tmp_path / "not" / "there" / "yet"
+    with job(source, always(recycle_dir)) as running:
+        answers = [running.run(), running.run()]
+    assert [answer["rows"] for answer in answers] == [plain, plain]
+    assert count(answers[1], "loads") > 0
+    assert recycle_dir.stat().st_mode & 0o077 == 0, "readable by others"
+
+
+def test_unwritable_recycle_dir(source: Path, tmp_path: Path, plain: list[list[str]]) -> None:
+    in_the_way = tmp_path / "file"
+    in_the_way.write_text("no folder can be made below a file, not even by root")
+    with job(source, always(in_the_way / "store")) as running:
+        answer = running.run()
+    assert answer["rows"] == plain
+    assert "STORE_UNWRITABLE" in told(answer), told(answer)
+    assert count(answer, "commits") == 0
+
+
+def test_corrupt_catalog_is_moved_aside(source: Path, tmp_path: Path, plain: list[list[str]]) -> None:
+    recycle_dir = tmp_path / "r"
+    with job(source, always(recycle_dir)) as running:
+        assert running.run()["rows"] == plain
+    (catalog,) = recycle_dir.glob("v1/*/catalog.sqlite")
+    for beside in catalog.parent.glob("catalog.sqlite-*"):
+        beside.unlink()
+    catalog.write_bytes(b"not a database " * 1000)
+    with job(source, always(recycle_dir)) as running:
+        answers = [running.run(), running.run()]
+    assert [answer["rows"] for answer in answers] == [plain, plain]
+    assert "CATALOG_RECREATED" in told(answers[0]), told(answers[0])
+    assert count(answers[1], "loads") > 0, "the new catalog serves"
+
+
+def damage_overwritten(file: Path) -> None:
+    file.write_bytes(os.urandom(file.stat().st_size))
+
+
+def damage_truncated(file: Path) -> None:
+    os.truncate(file, file.stat().st_size // 2)
+
+
+def damage_missing(file: Path) -> None:
+    file.unlink()
+
+
+@pytest.mark.parametrize(
+    ("damage", "code"),
+    [(damage_overwritten, "ENTRY_DAMAGED"), (damage_truncated, "ENTRY_DAMAGED"), (damage_missing, "ENTRY_")],
+)
+def test_damaged_data_files(source: Path, tmp_path: Path, plain: list[list[str]], damage: Any, code: str) -> None:
+    recycle_dir = tmp_path / "r"
+    with job(source, always(recycle_dir)) as running:
+        assert running.run()["rows"] == plain
+        files = data_files(recycle_dir)
+        assert files
+        for file in files:
+            damage(file)
+        answers = [running.run(), running.run()]
+    assert [answer["error"] for answer in answers] == [None, None]
+    assert [answer["rows"] for answer in answers] == [plain, plain]
+    assert code in told(answers[0]) + told(answers[1]), told(answers[0])
+
+
+# Inputs that change between runs
+
+
+def lineitem(tables: Path) -> Path:
+    return tables / "lineitem.parquet"
+
+
+def change_quantity(tables: Path) -> None:
+    """Other values in a file of other size."""
+    table = parquet.read_table(lineitem(tables))
+    position = table.schema.get_field_index("l_quantity")
+    doubled = pc.add(table["l_quantity"], table["l_quantity"]).cast(table.schema.field(position).type)
+    parquet.write_table(table.set_column(position, "l_quantity", doubled), lineitem(tables))
+
+
+def append_rows(tables: Path) -> None:
+    table = parquet.read_table(lineitem(tables))
+    parquet.write_table(pa.concat_tables([table, table.slice(0, 100)]), lineitem(tables))
+
+
+def replace_by_equal_size(tables: Path) -> None:
+    """Other rows, same length in bytes: an uncompressed column's values are exchanged in place."""
+    table = parquet.read_table(lineitem(tables))
+    plain_pages = {"compression": "none", "use_dictionary": False, "write_statistics": False}
+    parquet.write_table(table, lineitem(tables), **plain_pages)
+    before = lineitem(tables).stat().st_size
+    position = table.schema.get_field_index("l_linenumber")
+    shifted = pc.add(table["l_linenumber"], 1).cast(table.schema.field(position).type)
+    parquet.write_table(table.set_column(position, "l_linenumber", shifted), lineitem(tables), **plain_pages)
+    assert lineitem(tables).stat().st_size == before
+
+
+@pytest.mark.parametrize("change", [change_quantity, append_rows, replace_by_equal_size])
+def test_changed_input_is_seen(tables: Path, tmp_path: Path, plain: list[list[str]], change: Any) -> None:
+    if change is replace_by_equal_size:
+        table = parquet.read_table(lineitem(tables))
+        parquet.write_table(table, lineitem(tables), compression="none", use_dictionary=False, write_statistics=False)
+    with job(tables, always(tmp_path / "r")) as running:
+        before = [running.run(), running.run()]
+        time.sleep(0.05)
+        change(tables)
+        after = running.run()
+    with job(tables, {}) as running:
+        expected = running.run()["rows"]
+    assert [answer["rows"] for answer in before] == [plain, plain]
+    assert count(before[1], "loads") > 0
+    assert expected != plain
+    assert after["rows"] == expected
+    assert count(after, "loads") == count(before[1], "loads"), "nothing old may serve"
+
+
+# The planner
+
+
+def test_planner_that_cannot_start(source: Path, tmp_path: Path, plain: list[list[str]]) -> None:
+    with job(source, always(tmp_path / "r") | {"spark.regions.planner.python": "/no/such/python"}) as running:
+        answer = running.run()
+    assert answer["rows"] == plain
+    assert answer["status"]["active"] == "false"
+    assert "PLANNER_NOT_STARTABLE" in answer["status"]["reason"], answer["status"]
+
+
+def test_planner_python_without_the_package(source: Path, tmp_path: Path, plain: list[list[str]]) -> None:
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} -S -E "$@"\n')
+    python.chmod(0o755)
+    with job(source, always(tmp_path / "r") | {"spark.regions.planner.python": str(python)}) as running:
+        answer = running.run()
+    assert answer["rows"] == plain
+    assert "PLANNER_NOT_STARTABLE" in told(answer), told(answer)
+
+
+def test_planner_killed_in_mid_session(source: Path, tmp_path: Path, plain: list[list[str]]) -> None:
+    with job(source, always(tmp_path / "r")) as running:
+        first = running.run()
+        os.kill(int(first["status"]["planner.pid"]), signal.SIGKILL)
+        second = running.run()
+        deadline = time.monotonic() + 60
+        later = running.run()
+        while count(later, "loads") == count(second, "loads") and time.monotonic() < deadline:
+            time.sleep(2)
+            later = running.run()
+    assert [first["rows"], second["rows"], later["rows"]] == [plain, plain, plain]
+    assert "PLANNER_DOWN" in told(second), told(second)
+    assert later["status"]["planner.pid"] != first["status"]["planner.pid"], "it was not started again"
+    assert count(later, "loads") > count(second, "loads")
+
+
+def test_planner_that_hangs(source: Path, tmp_path: Path, plain: list[list[str]]) -> None:
+    with job(source, always(tmp_path / "r")) as running:
+        first = running.run()
+        pid = int(first["status"]["planner.pid"])
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            second = running.run()
+        finally:
+            os.kill(pid, signal.SIGCONT)
+    assert [first["rows"], second["rows"]] == [plain, plain]
+    assert "PLANNER_DEADLINE" in told(second), told(second)
+    assert second["seconds"] < first["seconds"] + 5
+
+
+def test_planner_ends_with_a_killed_driver(source: Path, tmp_path: Path) -> None:
+    with job(source, always(tmp_path / "r")) as running:
+        answer = running.run()
+        planner = int(answer["status"]["planner.pid"])
+        jvm = int(subprocess.check_output(["ps", "-o", "ppid=", "-p", str(planner)], text=True))
+        os.kill(jvm, signal.SIGKILL)
+        running.process.kill()
+        deadline = time.monotonic() + 5
+        while os.path.exists(f"/proc/{planner}") and time.monotonic() < deadline:
+            time.sleep(0.05)
+    assert not os.path.exists(f"/proc/{planner}")
+
+
+def test_jar_and_python_of_different_versions(source: Path, tmp_path: Path, plain: list[list[str]]) -> None:
+    """The planner's package claims another version: a copy of it stands first on the planner's path."""
+    package = tmp_path / "other" / "spark_regions"
+    shutil.copytree(ROOT / "spark_regions", package, ignore=shutil.ignore_patterns("__pycache__", "jars"))
+    (package / "_version.py").write_text('__version__ = "99.0.0"\n')
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH={package.parent} exec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    with job(source, always(tmp_path / "r") | {"spark.regions.planner.python": str(python)}) as running:
+        answer = running.run()
+    assert answer["rows"] == plain
+    assert "PLANNER_VERSION_MISMATCH" in told(answer), told(answer)
+    assert count(answer, "stores") == 0
+
+
+def test_planner_that_writes_garbage(source: Path, tmp_path: Path, plain: list[list[str]]) -> None:
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\necho 'this is no protocol'\nsleep 60\n")
+    python.chmod(0o755)
+    with job(source, always(tmp_path / "r") | {"spark.regions.planner.python": str(python)}) as running:
+        answer = running.run()
+    assert answer["rows"] == plain
+    assert "PLANNER_PROTOCOL" in told(answer) or "PLANNER_NOT_STARTABLE" in told(answer), told(answer)
+
+
+def test_jar_without_a_class(source: Path, tmp_path: Path, plain: list[list[str]]) -> None:
+    """A broken build: NoClassDefFoundError is not NonFatal, and yet the job runs."""
+    confs = always(tmp_path / "r")
+    broken = tmp_path / "broken.jar"
+    dropped = 0
+    with zipfile.ZipFile(confs["spark.jars"]) as whole, zipfile.ZipFile(broken, "w") as copy:
+        for entry in whole.infolist():
+            if "/exec/" in entry.filename and entry.filename.endswith(".class"):
+                dropped += 1
+            else:
+                copy.writestr(entry, whole.read(entry))
+    assert dropped
+    with job(source, confs | {"spark.jars": str(broken)}) as running:
+        answer = running.run()
+    assert answer["rows"] == plain
+    assert "NoClassDefFoundError" in told(answer) or "INTERNAL_ERROR" in told(answer), told(answer)
