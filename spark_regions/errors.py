@@ -1,0 +1,79 @@
+"""Everything that this package raises.
+
+```
+RegionsError
+├── ConfError              an unknown key, a bad value, or a key set where it cannot act
+│   └── StrategyUnknown    no built-in strategy or entry point of that name
+├── JarError               no shim jar for this Spark, or not the one of this version
+├── NotActiveError         a session that runs without the plugin
+├── PlannerError           the planner process cannot start or answer
+├── InvalidRequest         a message of the driver that breaks docs/protocol.md
+├── StoreError
+│   ├── StoreUnwritable    the store's directory or catalog cannot be used
+│   ├── CatalogCorrupt     the catalog file is not a database any more
+│   ├── CatalogNewer       written by a later version of spark_regions
+│   └── CatalogBusy        another process held the catalog's lock for too long
+└── UdfRefused             a Python function has no identity; carries a reason code
+```
+"""
+
+
+class RegionsError(Exception):
+    """Base of all; the message says what was found, what was expected, then `Hint:`."""
+
+
+class ConfError(RegionsError):
+    """An unknown key, a bad value, or a key set where it cannot act."""
+
+
+class StrategyUnknown(ConfError):
+    """No strategy of that name."""
+
+
+class JarError(RegionsError):
+    """No shim jar for this Spark, or not the one of this version."""
+
+
+class NotActiveError(RegionsError):
+    """A session that runs without the plugin."""
+
+
+class PlannerError(RegionsError):
+    """The planner process cannot start or answer."""
+
+
+class InvalidRequest(RegionsError):
+    """A message that breaks the protocol."""
+
+
+class StoreError(RegionsError):
+    """The store or its catalog cannot be used."""
+
+
+class StoreUnwritable(StoreError):
+    """The store's directory or catalog cannot be written."""
+
+
+class CatalogCorrupt(StoreError):
+    """The catalog file is damaged."""
+
+
+class CatalogNewer(StoreError):
+    """The catalog was written by a later version."""
+
+
+class CatalogBusy(StoreError):
+    """The catalog's lock was not free in time."""
+
+
+class UdfRefused(RegionsError):
+    """A Python function that gets no digest.
+
+    :param code: one of `spark_regions.reasons.REASONS`
+    :param detail: the argument of the code
+    """
+
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(f"{code}: {detail}")
+        self.code = code
+        self.detail = detail
