@@ -3,7 +3,9 @@ package org.apache.spark.sql.regions
 import java.util.{LinkedHashMap => JLinkedMap}
 
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.classic.DataFrame
 import org.apache.spark.sql.regions.bridge.Frames
+import org.apache.spark.sql.regions.rules.WhyNot
 
 /** What Python calls through py4j: strings in, JSON out. */
 object RegionsApi {
@@ -17,6 +19,14 @@ object RegionsApi {
 
   /** `{"queries":3,"loads":1,…}`; empty where inactive. */
   def counters(session: SparkSession): String = json(ordered(running(session).map(_.counters.snapshot).getOrElse(Nil)))
+
+  /** What stands against storing and loading each node of `frame`; see [[rules.WhyNot]]. */
+  def whyNot(frame: DataFrame): String = RegionsRuntime.of(frame.sparkSession) match {
+    case Right(runtime) => json(WhyNot(runtime, frame))
+    case Left(refusal) =>
+      val root = Seq("id" -> 0, "operator" -> "", "code" -> refusal.code, "detail" -> refusal.detail)
+      json(ordered(Seq("nodes" -> java.util.List.of(ordered(root)))))
+  }
 
   /** The last `limit` stages, with sparkMeasure's names. */
   def stages(session: SparkSession, limit: Int): String =

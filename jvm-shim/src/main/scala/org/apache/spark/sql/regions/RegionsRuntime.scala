@@ -13,6 +13,7 @@ import org.apache.spark.sql.classic
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart
 import org.apache.spark.sql.regions.bridge.{PlannerClient, PlannerPython, PlannerSettings}
 import org.apache.spark.sql.regions.profile.{ProfileListener, QueryEnds, QueryRegistry}
+import org.apache.spark.sql.regions.ui.RegionsExplain
 
 /** All of ours that lives as long as one SparkContext: the planner process, the listeners, what was decided. */
 final class RegionsRuntime private (val sc: SparkContext) extends Logging {
@@ -43,10 +44,19 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
 
   private def open(): this.type = {
     keys.check(sc.conf.getAll.map(_._1))
+    explainInExplain()
     sc.addSparkListener(profile)
     sc.addSparkListener(lifetime)
     Guard.run(sc.conf, "handing the jar to the executors")(Shim.addToExecutors(sc))
     this
+  }
+
+  /** Sessions copy the context's settings when they are made, which is after this. */
+  private def explainInExplain(): Unit = {
+    val key = "spark.sql.extendedExplainProviders"
+    val ours = classOf[RegionsExplain].getName
+    val given = sc.conf.get(key, "").split(",").map(_.trim).filter(_.nonEmpty)
+    if (!given.contains(ours)) sc.conf.set(key, (given :+ ours).mkString(","))
   }
 
   /** False once the planner is known not to come. */

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.regions.rules
 
-import java.util.{HashMap => JMap, Map => JavaMap}
+import java.util.{HashMap => JMap}
 
 import scala.jdk.CollectionConverters._
 
@@ -18,7 +18,7 @@ private[rules] object DecideRequest {
       runtime: RegionsRuntime,
       query: Long,
       signed: SignedPlan,
-      shared: Seq[SharedPoint]): JavaMap[String, Any] = {
+      shared: Seq[SharedPoint]): JMap[String, Any] = {
     val conf = session.sessionState.conf
     record(
       "type" -> "decide",
@@ -42,7 +42,7 @@ private[rules] object DecideRequest {
       "shared" -> shared.map(point).asJava)
   }
 
-  private def node(n: SignedNode): JavaMap[String, Any] = {
+  private def node(n: SignedNode): JMap[String, Any] = {
     val common = Seq[(String, Any)](
       "id" -> n.id,
       "operator" -> n.plan.nodeName,
@@ -73,7 +73,7 @@ private[rules] object DecideRequest {
         case _ => None
       }
 
-  private def point(p: SharedPoint): JavaMap[String, Any] = record(
+  private def point(p: SharedPoint): JMap[String, Any] = record(
     Seq[(String, Any)](
       "ref" -> p.ref,
       "node" -> p.node,
@@ -87,11 +87,11 @@ private[rules] object DecideRequest {
     "conjuncts" -> s.conjuncts.asJava,
     "columns" -> s.columns.asJava)
 
-  private def why(refusal: Refusal): JavaMap[String, Any] = record("code" -> refusal.code, "detail" -> refusal.detail)
+  private def why(refusal: Refusal): JMap[String, Any] = record("code" -> refusal.code, "detail" -> refusal.detail)
 
   private def width(output: Seq[Attribute]): Int = output.map(_.dataType.defaultSize).sum
 
-  private def record(fields: (String, Any)*): JavaMap[String, Any] = {
+  private def record(fields: (String, Any)*): JMap[String, Any] = {
     val map = new JMap[String, Any](fields.size * 2)
     fields.foreach { case (key, value) => map.put(key, value) }
     map

@@ -34,6 +34,7 @@ private[regions] object ResultConfs {
     "spark.sql.execution.reuseSubquery",
     "spark.sql.execution.topKSortFallbackThreshold",
     "spark.sql.exchange.reuse",
+    "spark.sql.extendedExplainProviders",
     "spark.sql.extensions",
     "spark.sql.files.maxPartitionBytes",
     "spark.sql.files.maxPartitionNum",

@@ -1,0 +1,50 @@
+package org.apache.spark.sql.regions.rules
+
+import java.util.{HashMap => JMap}
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.sql.classic.{DataFrame, SparkSession}
+import org.apache.spark.sql.regions._
+
+/** What stands against storing and loading each node of a query: its own refusals, and what the planner would decline. */
+object WhyNot {
+
+  /** `{"nodes":[{"id","operator","children","code","detail"}]}` in pre-order; no code where nothing stands against it. */
+  def apply(runtime: RegionsRuntime, frame: DataFrame): JMap[String, Any] = {
+    val session = frame.sparkSession.asInstanceOf[SparkSession]
+    val analyzed = session.sharedState.cacheManager.useCachedData(frame.queryExecution.normalized)
+    val plan = OptimizerRuns.captureOptimized(session, analyzed).getOrElse(frame.queryExecution.optimizedPlan)
+    val floatAggregates = session.sessionState.conf.getConf(RegionsConf.recycleFloatAggregates)
+    val signed = Signer.sign(plan, session, runtime.recycling.udfDigests, floatAggregates)
+    val declined = declines(session, runtime, signed)
+    val nodes = signed.nodes.map { node =>
+      val answer = new JMap[String, Any]()
+      answer.put("id", node.id)
+      answer.put("operator", node.plan.nodeName)
+      answer.put("children", node.children.asJava)
+      val why = node.signature.left.toOption.orElse(node.notStorable).orElse(declined.get(node.id))
+      why.foreach { refusal =>
+        answer.put("code", refusal.code)
+        answer.put("detail", refusal.detail)
+      }
+      answer
+    }
+    val result = new JMap[String, Any]()
+    result.put("nodes", nodes.asJava)
+    result
+  }
+
+  /** Asked in observe mode, which reserves nothing. */
+  private def declines(session: SparkSession, runtime: RegionsRuntime, signed: SignedQuery): Map[Int, Refusal] = {
+    val request = DecideRequest(session, runtime, runtime.nextQuery(), signed, Nil)
+    request.put("mode", "observe")
+    runtime.planner.request(request, session.sessionState.conf.getConf(RegionsConf.plannerDeadline)) match {
+      case Left(refusal) => Map(0 -> refusal)
+      case Right(answer) =>
+        answer.path("declines").elements().asScala.toSeq.reverse.map { d =>
+          d.path("node").asInt(0) -> Refusal(d.path("code").asText, d.path("detail").asText(""))
+        }.toMap
+    }
+  }
+}
