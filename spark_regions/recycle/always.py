@@ -9,7 +9,7 @@ from spark_regions.stats.estimate import Estimate
 
 
 def choose(situation: Situation) -> Choice:
-    """Load what can be loaded, topmost first; then store the topmost eligible node of everything else.
+    """Load what can be loaded, topmost first; then store the topmost eligible node of everything else, on top of loads too.
 
     Needs no history: an unmeasured point is stored with the whole remaining budget reserved.
     """
@@ -25,14 +25,13 @@ def choose(situation: Situation) -> Choice:
     measured = {point.node: point for point in situation.points if point.ref is None}
     stores: list[tuple[Point, str]] = []
     lineages: set[str] = set()
-    over_loads = plan.above(loads)
     stack = [plan.root]
     while stack:
         number = stack.pop()
         if number in loads:
             continue
         signature = plan.nodes[number].signature
-        if number in situation.eligible and signature is not None and number not in over_loads:
+        if number in situation.eligible and signature is not None:
             if signature.lineage not in lineages:
                 lineages.add(signature.lineage)
                 unmeasured = Point(

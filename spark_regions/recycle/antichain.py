@@ -1,10 +1,11 @@
-"""The best set of actions that do not nest."""
+"""The best set of loads, and of stores on top of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
+from spark_regions.dag.plan import Plan
 from spark_regions.recycle.points import MIN_BENEFIT_SECONDS, Decline, Point, Situation
 
 
@@ -18,7 +19,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a strategy chose. No node of `loads` or `stores` is above another.
+    """What a strategy chose. No load is below another, no store below another or below a load.
 
     :param stores: with the seconds that one later use saves, and the reason code
     """
@@ -32,15 +33,12 @@ Appraisal = Callable[[Point], Verdict | Decline]
 
 
 def best_antichain(situation: Situation, appraise: Appraisal) -> Choice:
-    """Loads and stores of the highest total gain such that none is above another.
+    """Loads of the highest total gain, none above another; then stores likewise, none of them below a load.
 
-    Bottom-up over the tree: best(n) = max(load n, store n, Σ best(children)), which is exact. A store above a
-    load would
-    have to give that load up, so what the load saves now counts against it; and what is loadable is already
-    taken off the
-    store's benefit (`Point.recompute`). Worked example: the base can be loaded (saves 3 s now); the report
-    above it would
-    save 0.4 s in each of 2 expected uses. 3 > 0.8: load the base. With 10 expected uses: 3 < 4, store the report.
+    What can be loaded comes first (Piglet §4.4): nothing below a load runs. Then the stores, above the loads or beside them;
+    their benefit already counts with what is loadable (`Point.recompute`). Both bottom-up over the tree, which is exact:
+    best(n) = max(gain of n, Σ best(children)). Worked example: the base can be loaded (saves 3 s now), and the report above
+    it takes 0.4 s more and is expected twice: the base is loaded, and the report stored in the same pass.
     """
     declines: dict[tuple[int, str | None], Decline] = {}
     stores: dict[int, tuple[Point, Verdict]] = {}
@@ -97,31 +95,36 @@ def where(situation: Situation, node: int, chosen: Collection[int]) -> str:
 
 def _solve(situation: Situation, stores: Mapping[int, tuple[Point, Verdict]]) -> dict[int, str]:
     plan = situation.plan
-    best: dict[int, float] = {}
-    pick: dict[int, str | None] = {}
-    for number in plan.bottom_up():
-        value = sum(best[child] for child in plan.nodes[number].children)
-        choice = None
-        gain = situation.load_gains.get(number, 0.0)
-        if gain >= MIN_BENEFIT_SECONDS and gain >= value:
-            value, choice = gain, "load"
-        if number in stores and stores[number][1].gain > value:
-            value, choice = stores[number][1].gain, "store"
-        best[number], pick[number] = value, choice
-    chosen: dict[int, str] = {}
+    gains = {n: gain for n, gain in situation.load_gains.items() if gain >= MIN_BENEFIT_SECONDS}
+    chosen = dict.fromkeys(_antichain(plan, gains), "load")
+    under_loads = {below for number in chosen for below in plan.below(number)}
+    worth = {n: verdict.gain for n, (_, verdict) in stores.items() if n not in under_loads}
     stored: set[str] = set()
+    for number in _antichain(plan, worth):
+        lineage = stores[number][0].signature.lineage
+        # The same rows twice in one plan: one of them is written.
+        if lineage not in stored:
+            stored.add(lineage)
+            chosen[number] = "store"
+    return chosen
+
+
+def _antichain(plan: Plan, gains: Mapping[int, float]) -> list[int]:
+    """The nodes of highest total gain of which none is above another, in pre-order; the upper one where it makes no odds."""
+    best: dict[int, float] = {}
+    taken: set[int] = set()
+    for number in plan.bottom_up():
+        below = sum(best[child] for child in plan.nodes[number].children)
+        gain = gains.get(number, 0.0)
+        if gain > 0 and gain >= below:
+            taken.add(number)
+        best[number] = max(gain, below)
+    found: list[int] = []
     stack = [plan.root]
     while stack:
         number = stack.pop()
-        choice = pick[number]
-        if choice == "store":
-            lineage = stores[number][0].signature.lineage
-            if lineage in stored:
-                # The same rows twice in one plan: one of them is written.
-                continue
-            stored.add(lineage)
-        if choice is None:
-            stack.extend(reversed(plan.nodes[number].children))
+        if number in taken:
+            found.append(number)
         else:
-            chosen[number] = choice
-    return chosen
+            stack.extend(reversed(plan.nodes[number].children))
+    return found

@@ -13,14 +13,13 @@ def choose(situation: Situation) -> Choice:
     declines = [refused for point in by_node.values() if (refused := too_cheap(point))]
     worth = {number: point for number, point in by_node.items() if not too_cheap(point)}
     chosen: dict[int, str] = dict.fromkeys(loads, "load")
-    over_loads = situation.plan.above(loads)
     lineages: set[str] = set()
     stack = [situation.plan.root]
     while stack:
         number = stack.pop()
         if number in chosen:
             continue
-        if number in worth and number not in over_loads and worth[number].signature.lineage not in lineages:
+        if number in worth and worth[number].signature.lineage not in lineages:
             chosen[number] = "store"
             lineages.add(worth[number].signature.lineage)
             continue

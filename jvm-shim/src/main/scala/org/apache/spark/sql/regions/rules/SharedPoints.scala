@@ -21,7 +21,11 @@ final case class SharedPoint(
 
 object SharedPoints {
 
+  /** One for each result: of DataFrames with the same rows the one used most, else the outermost, which has all its columns. */
   def of(session: SparkSession, runtime: RegionsRuntime, signed: SignedPlan): Seq[SharedPoint] =
+    found(session, runtime, signed).groupBy(p => (p.node, p.signature.lineage)).values.map(_.maxBy(_.seen)).toSeq
+
+  private def found(session: SparkSession, runtime: RegionsRuntime, signed: SignedPlan): Seq[SharedPoint] =
     SharedDataFrames.repeated().zipWithIndex.flatMap { case (sighted, i) =>
       for {
         plan <- OptimizerRuns.captureOptimized(session, session.sharedState.cacheManager.useCachedData(sighted.plan))
