@@ -23,7 +23,7 @@ object Guard extends Logging {
     catch {
       case error: Throwable if isOurs(error) =>
         warnOnce(where, error)
-        if (conf.get("spark.regions.strict", "false").trim.equalsIgnoreCase("true")) throw error
+        if (RegionsConf.isStrict(conf)) throw error
         otherwise
     }
 

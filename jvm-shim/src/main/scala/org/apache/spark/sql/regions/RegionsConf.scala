@@ -120,10 +120,14 @@ object RegionsConf {
 
   /** What the user asked for: the key itself, or else the naming of one of our classes in Spark's own lists. */
   def isEnabled(conf: SparkConf): Boolean = conf.getOption(enabled.key) match {
-    case Some(value) => value.trim.toBoolean
+    case Some(value) => value.trim.toBooleanOption.getOrElse(
+        throw new IllegalArgumentException(s"${enabled.key} should be boolean, but was $value"))
     case None => names(conf, "spark.plugins", classOf[RegionsPlugin]) ||
       names(conf, "spark.sql.extensions", classOf[RegionsExtensions])
   }
+
+  /** Asked where something has already gone wrong, so it must not fail itself. */
+  def isStrict(conf: SparkConf): Boolean = conf.get(strict.key, "false").trim.equalsIgnoreCase("true")
 
   private def names(conf: SparkConf, list: String, named: Class[_]): Boolean =
     conf.get(list, "").split(",").exists(_.trim == named.getName)

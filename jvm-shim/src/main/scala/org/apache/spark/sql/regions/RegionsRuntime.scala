@@ -105,12 +105,12 @@ object RegionsRuntime extends Logging {
 
   /** The runtime of a context, started by the first caller; Left with the reason why there is none. */
   def start(sc: SparkContext): Either[Refusal, RegionsRuntime] =
-    if (sc.isStopped && !runtimes.containsKey(sc)) Left(Refusal("ENDED", "the application has ended"))
+    if (sc.isStopped && !runtimes.containsKey(sc)) Left(Refusal("PLANNER_DOWN", "the application has ended"))
     else runtimes.computeIfAbsent(sc, _ => attempt(sc))
 
   def of(session: SparkSession): Either[Refusal, RegionsRuntime] = session match {
     case known: classic.SparkSession => start(known.sparkContext)
-    case other => Left(Refusal("SESSION_UNSUPPORTED", other.getClass.getName))
+    case other => Left(Refusal("INTERNAL_ERROR", s"unexpected session class ${other.getClass.getName}"))
   }
 
   /** The runtime of the JVM's SparkContext where it is already running. */
@@ -131,26 +131,31 @@ object RegionsRuntime extends Logging {
     case given => given
   }
 
-  private def attempt(sc: SparkContext): Either[Refusal, RegionsRuntime] =
-    if (!RegionsConf.isEnabled(sc.conf)) Left(Refusal("DISABLED", "spark.regions.enabled is false"))
-    else Shim.unfit match {
-      case Some(why) =>
-        logWarning(s"spark_regions is inactive. ${why.code}: ${why.detail}")
-        if (sc.conf.get(RegionsConf.strict)) throw new IllegalStateException(s"${why.code}: ${why.detail}")
-        Left(why)
-      case None =>
-        var begun: Option[RegionsRuntime] = None
-        try {
-          begun = Some(new RegionsRuntime(sc))
-          begun.map(_.open()).toRight(Refusal("START_FAILED"))
-        } catch {
-          case error: Throwable if Guard.isOurs(error) =>
-            Guard.warnOnce("its start", error)
-            begun.foreach(_.close())
-            if (sc.conf.get("spark.regions.strict", "false").toBoolean) throw error
-            Left(Refusal("START_FAILED", error.toString))
-        }
+  private def attempt(sc: SparkContext): Either[Refusal, RegionsRuntime] = {
+    var begun: Option[RegionsRuntime] = None
+    try {
+      if (!RegionsConf.isEnabled(sc.conf)) Left(Refusal("DISABLED", "spark.regions.enabled is false"))
+      else Shim.unfit match {
+        case Some(why) =>
+          logWarning(s"spark_regions is inactive. ${why.code}: ${why.detail}")
+          if (RegionsConf.isStrict(sc.conf)) throw new IllegalStateException(s"${why.code}: ${why.detail}")
+          Left(why)
+        case None =>
+          val runtime = new RegionsRuntime(sc)
+          begun = Some(runtime)
+          Right(runtime.open())
+      }
+    } catch {
+      case error: Throwable if Guard.isOurs(error) =>
+        Guard.warnOnce("its start", error)
+        begun.foreach(_.close())
+        if (RegionsConf.isStrict(sc.conf)) throw error
+        Left(error match {
+          case invalid: IllegalArgumentException => Refusal("INVALID_CONF", invalid.getMessage)
+          case other => Refusal("INTERNAL_ERROR", other.toString)
+        })
     }
+  }
 
   private def startupConfs(sc: SparkContext): Map[String, String] =
     RegionsConf.entries.map(entry =>

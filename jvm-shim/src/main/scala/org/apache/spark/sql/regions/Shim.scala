@@ -22,7 +22,7 @@ object Shim {
 
   def unfit(running: String): Option[Refusal] =
     if (running.startsWith(sparkMinor + ".")) None
-    else Some(Refusal("SPARK_VERSION", s"this jar is for Spark $sparkMinor, found $running. " +
+    else Some(Refusal("WRONG_SPARK", s"this jar is for Spark $sparkMinor, found $running. " +
       "Hint: python -m spark_regions jar prints the jar for the installed PySpark"))
 
   /** The file or folder that our classes come from. */

@@ -95,7 +95,7 @@ final class PlannerClient(settings: PlannerSettings, backoff: Backoff = new Back
     state match {
       case up: Up => Right(up)
       case Starting =>
-        Left(Refusal("PLANNER_DEADLINE", s"the planner is not up after ${settings.startupDeadlineMillis} ms"))
+        Left(Refusal("PLANNER_STARTING", s"the planner is not up after ${settings.startupDeadlineMillis} ms"))
       case Down(reason) => Left(reason)
       case Refused(reason) => Left(reason)
       case Ended => Left(Refusal("PLANNER_DOWN", "the application has ended"))

@@ -92,7 +92,7 @@ final class ExecutedQuery(walked: WalkedPlan, stages: Seq[StageSums], failed: Bo
       case _ if failed => None
       case reused: ReusedExchangeExec =>
         operators.find(_.plan eq reused.child).flatMap(original => rows(original.index))
-          .orElse(value(reused.child, "shuffleRecordsWritten", None))
+          .orElse(value(reused.child, "shuffleRecordsWritten", Nil))
       case _: ShuffleExchangeLike => value(operator, "shuffleRecordsWritten", operator.writes).orElse(ofChild)
       case _: BroadcastExchangeLike => ofChild.orElse(value(operator, "numOutputRows", operator.writes))
       case union: UnionExec =>
@@ -116,15 +116,14 @@ final class ExecutedQuery(walked: WalkedPlan, stages: Seq[StageSums], failed: Bo
   private def id(operator: Operator, metric: String): Option[Long] = operator.plan.metrics.get(metric).map(_.id)
 
   private def value(operator: Operator, name: String, segment: Int): Option[Long] =
-    value(operator.plan, name, countedStages.get(segment).map(Some(_)).getOrElse(if (operator.foreign) Some(Nil) else None))
+    if (operator.foreign) None else value(operator.plan, name, countedStages.getOrElse(segment, Nil))
 
   /** Summed over the stages that count; a metric that the driver sets itself is in none of them. */
-  private def value(plan: SparkPlan, name: String, ran: Option[Seq[StageSums]]): Option[Long] =
+  private def value(plan: SparkPlan, name: String, ran: Seq[StageSums]): Option[Long] =
     plan.metrics.get(name).flatMap { metric =>
-      val counted = ran.getOrElse(Nil).flatMap(_(metric.id))
+      val counted = ran.flatMap(_(metric.id))
       if (counted.nonEmpty) Some(counted.sum)
-      else if (ran.exists(_.nonEmpty)) Some(0L)
-      else Some(metric.value).filter(_ > 0 && !ran.contains(Nil))
+      else Some(metric.value).filter(value => value > 0 || ran.nonEmpty).map(math.max(0L, _))
     }
 
   private def part(operator: Operator, stage: StageSums, segments: Set[Int]): StagePart = {

@@ -4,7 +4,7 @@ import java.util.{Collections, IdentityHashMap}
 
 import scala.collection.mutable
 
-import org.apache.spark.sql.catalyst.plans.logical.{Filter, LeafNode, LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, LeafNode, LogicalPlan, Project, ReturnAnswer}
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, AQEShuffleReadExec, QueryStageExec}
 import org.apache.spark.sql.execution.aggregate.{HashAggregateExec, ObjectHashAggregateExec}
@@ -57,7 +57,7 @@ object PlanWalk {
   }
 
   /** Where in the logical plan the walk is: the link it came by, and the node of the block that the last operator is. */
-  private final case class Position(link: Option[LogicalPlan], at: Option[LogicalPlan], node: Option[Int])
+  private final case class Position(link: Option[LogicalPlan], at: Option[LogicalPlan], mark: Option[NodeMark])
 }
 
 private final class PlanWalk {
@@ -93,10 +93,14 @@ private final class PlanWalk {
       foreign: Boolean,
       from: Position): Unit = {
     val position = if (foreign) from else locate(plan, from)
-    if (query.isEmpty && !foreign) query = position.at.flatMap(_.getTagValue(Tags.query))
+    if (query.isEmpty && !foreign) {
+      query = position.mark.map(_.query).orElse(position.at.flatMap(_.getTagValue(Tags.query)))
+    }
+    // A subquery that was signed as a query of its own has numbers of its own.
+    val mark = position.mark.filter(mark => !foreign && query.contains(mark.query))
     val writes = if (plan.isInstanceOf[Exchange]) newSegment() else segment
     val operator = new Operator(operators.size, plan, parent, segment, writes, partial, foreign,
-      if (foreign) None else position.node, position.at.filterNot(_ => foreign).flatMap(_.getTagValue(ProfileTags.entry)))
+      mark.map(_.id), position.at.filterNot(_ => foreign).flatMap(_.getTagValue(ProfileTags.entry)))
     operators += operator
     if (parent >= 0) operators(parent).children += operator
     descend(operator, position)
@@ -134,47 +138,54 @@ private final class PlanWalk {
    */
   private def locate(plan: SparkPlan, from: Position): Position = plan.logicalLink match {
     case None => from
-    case Some(link) if !plan.getTagValue(SparkPlan.LOGICAL_PLAN_TAG).isDefined && from.link.exists(_ eq link) =>
-      advance(plan, Position(from.link, from.at, from.node))
+    case Some(link) if plan.getTagValue(SparkPlan.LOGICAL_PLAN_TAG).isEmpty && from.link.exists(_ eq link) =>
+      advance(plan, from)
     case Some(link) =>
       val top = firstTagged(link)
-      val start = Position(Some(link), top.orElse(Some(link)), top.flatMap(_.getTagValue(ProfileTags.node)).orElse(from.node))
-      advance(plan, start)
+      val mark = top.flatMap(_.getTagValue(ProfileTags.node))
+        .orElse(from.mark.flatMap(_.below(link.nodeName)))
+        .orElse(from.mark)
+      advance(plan, Position(Some(link), top.orElse(Some(link)), mark))
   }
 
+  /** The planner may link to a node of its own around ours: ReturnAnswer. */
   private def firstTagged(link: LogicalPlan): Option[LogicalPlan] =
-    if (isTagged(link)) Some(link)
-    else if (link.children.size == 1 && isTagged(link.children.head)) Some(link.children.head)
-    else None
+    link match {
+      case ReturnAnswer(child) if isTagged(child) => Some(child)
+      case _ => Some(link).filter(isTagged)
+    }
 
   private def isTagged(node: LogicalPlan): Boolean =
     node.getTagValue(ProfileTags.node).isDefined || node.getTagValue(ProfileTags.entry).isDefined
 
   private def advance(plan: SparkPlan, position: Position): Position = position.at match {
     case Some(at) =>
-      val block = blockFrom(at)
-      block.indexWhere(matches(plan, _)) match {
+      val block = blockFrom(at, position.mark)
+      block.indexWhere { case (node, _) => matches(plan, node) } match {
         case -1 => position
         case found =>
-          val hit = block(found)
-          val node = hit.getTagValue(ProfileTags.node)
+          val (hit, mark) = block(found)
+          val above = block.take(found).flatMap(_._2).map(_.id).distinct
           // Nodes in between left no operator of their own.
-          for (above <- block.take(found).drop(if (position.node.exists(owns)) 1 else 0);
-               skipped <- above.getTagValue(ProfileTags.node); id <- node) passed(skipped) = id
-          Position(position.link, Some(hit), node.orElse(position.node))
+          for (id <- mark.map(_.id); skipped <- above if skipped != id && !owns(skipped)) passed(skipped) = id
+          Position(position.link, Some(hit), mark.orElse(position.mark))
       }
     case None => position
   }
 
   private def owns(node: Int): Boolean = operators.exists(_.node.contains(node))
 
-  private def blockFrom(top: LogicalPlan): IndexedSeq[LogicalPlan] = {
-    val block = mutable.ArrayBuffer(top)
+  /** Projections and filters from `top` down, and the relation below them if there is one. */
+  private def blockFrom(top: LogicalPlan, mark: Option[NodeMark]): IndexedSeq[(LogicalPlan, Option[NodeMark])] = {
+    val block = mutable.ArrayBuffer((top, mark))
     var node = top
+    var last = mark
     while (node.isInstanceOf[Project] || node.isInstanceOf[Filter]) {
-      val child = node.children.head
-      node = child
-      if (child.isInstanceOf[Project] || child.isInstanceOf[Filter] || child.isInstanceOf[LeafNode]) block += child
+      node = node.children.head
+      if (node.isInstanceOf[Project] || node.isInstanceOf[Filter] || node.isInstanceOf[LeafNode]) {
+        last = node.getTagValue(ProfileTags.node).orElse(last.flatMap(_.below(node.nodeName))).orElse(last)
+        block += node -> last
+      }
     }
     block.toVector
   }

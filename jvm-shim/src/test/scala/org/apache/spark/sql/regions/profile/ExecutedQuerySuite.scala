@@ -1,0 +1,191 @@
+package org.apache.spark.sql.regions.profile
+
+import java.nio.file.Files
+import java.util.{Map => JMap}
+import java.util.concurrent.{ConcurrentLinkedQueue, CopyOnWriteArrayList}
+import java.util.concurrent.atomic.AtomicLong
+
+import scala.collection.mutable
+import scala.jdk.CollectionConverters._
+
+import com.fasterxml.jackson.databind.JsonNode
+
+import org.apache.spark.sql.{DataFrame, SparkSession}
+import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.functions._
+import org.apache.spark.sql.regions._
+import org.apache.spark.sql.regions.bridge.Frames
+
+/** Executes queries and looks at what the listener says of them; rows are compared with counts that Spark gives. */
+class ExecutedQuerySuite extends munit.FunSuite {
+  private val registry = new QueryRegistry(100)
+  private val events = new ConcurrentLinkedQueue[JsonNode]()
+  private val ended = new CopyOnWriteArrayList[(Long, Boolean)]()
+  private val numbers = new AtomicLong()
+  private var spark: SparkSession = _
+  private var listener: ProfileListener = _
+  private var folder: String = _
+
+  /** Numbers the nodes of the optimized plan and names each by its canonical text: enough for the profiler. */
+  private final class Numbered(plan: LogicalPlan) extends SignedPlan {
+    private val found = mutable.ArrayBuffer.empty[SignedNode]
+    private def number(node: LogicalPlan): Int = {
+      val id = found.size
+      found += null
+      val children = node.children.map(number)
+      val digest = node.canonicalized.hashCode.toHexString
+      found(id) = SignedNode(id, node, children, Right(Signature(digest, Nil, Nil, digest)), None)
+      id
+    }
+    number(plan)
+    override val nodes: IndexedSeq[SignedNode] = found.toVector
+    override def expressions: Map[String, Seq[String]] = Map.empty
+    override def conjunctColumns: Map[String, Seq[String]] = Map.empty
+    override def inputs(node: SignedNode): Seq[InputListing] = Nil
+    override def over(
+        node: SignedNode,
+        source: LogicalPlan,
+        stored: Seq[(String, Attribute)],
+        storedConjuncts: Set[String]): Either[Refusal, LogicalPlan] = Left(Refusal("NOT_HERE"))
+  }
+
+  private object Sign extends Rule[LogicalPlan] {
+    override def apply(plan: LogicalPlan): LogicalPlan = {
+      registry.register(numbers.incrementAndGet(), new Numbered(plan), Nil, Nil)
+      plan
+    }
+  }
+
+  override def beforeAll(): Unit = {
+    spark = SparkSession.builder().master("local[2]").appName("profile")
+      .config("spark.ui.enabled", "false").config("spark.sql.shuffle.partitions", "3")
+      .config("spark.sql.autoBroadcastJoinThreshold", "-1")
+      .withExtensions(_.injectPreCBORule(_ => Sign)).getOrCreate()
+    listener = new ProfileListener(registry, event => events.add(Frames.json.valueToTree[JsonNode](event)))
+    listener.ends.add((query, _, failed) => ended.add(query -> failed))
+    spark.sparkContext.addSparkListener(listener)
+    folder = Files.createTempDirectory("profile").toString
+    spark.range(0, 10000, 1, 4).select(col("id"), (col("id") % 100).as("k"), (col("id") * 3).as("v"))
+      .write.parquet(s"$folder/facts")
+    spark.range(0, 100, 1, 2).select(col("id").as("k"), concat(lit("n"), col("id")).as("name"))
+      .write.parquet(s"$folder/names")
+  }
+
+  override def afterAll(): Unit = if (spark != null) spark.stop()
+
+  private def facts: DataFrame = spark.read.parquet(s"$folder/facts")
+  private def names: DataFrame = spark.read.parquet(s"$folder/names")
+
+  /** The last event of what `run` executes. */
+  private def executed(run: => Unit): JsonNode = {
+    spark.sparkContext.listenerBus.waitUntilEmpty()
+    events.clear()
+    run
+    spark.sparkContext.listenerBus.waitUntilEmpty()
+    assert(!events.isEmpty, "nothing was observed")
+    events.asScala.toSeq.last
+  }
+
+  private def rows(event: JsonNode, operator: String): Seq[Option[Long]] = nodes(event)
+    .filter(_.get("operator").asText.startsWith(operator))
+    .map(node => Option(node.get("rows")).filterNot(_.isNull).map(_.asLong))
+
+  private def nodes(event: JsonNode): Seq[JsonNode] = event.get("nodes").elements.asScala.toSeq
+  private def seconds(event: JsonNode): Seq[Double] =
+    nodes(event).map(_.get("seconds")).filterNot(_.isNull).map(_.asDouble)
+
+  test("filter, join and aggregate: rows are exact, seconds add up to the tasks' seconds") {
+    val event = executed(facts.filter(col("v") < 15000).join(names, "k").groupBy("name").agg(sum("v")).collect())
+    assertEquals(event.get("outcome").asText, "ok")
+    assertEquals(rows(event, "Aggregate"), Seq(Some(100L)))
+    assertEquals(rows(event, "Join"), Seq(Some(5000L)))
+    assertEquals(rows(event, "Filter").toSet, Set(Option(5000L), Option(100L)))
+    assert(event.get("taskSeconds").asDouble > 0)
+    assertEqualsDouble(seconds(event).sum, event.get("taskSeconds").asDouble, 1e-6)
+  }
+
+  test("a projection passes its child's rows; bytes are known where rows are") {
+    val event = executed(facts.select((col("v") + 1).as("w")).where("w > 100").collect())
+    val count = facts.where("v + 1 > 100").count()
+    assert(rows(event, "Project").forall(_.contains(count)), rows(event, "Project"))
+    nodes(event).filterNot(_.get("rows").isNull).foreach(node => assert(node.get("bytes").asLong > 0, node.toString))
+  }
+
+  test("before a range exchange the input is read twice, and counted once") {
+    val event = executed(facts.filter("k >= 50").orderBy("v", "id").collect())
+    assertEquals(rows(event, "Filter"), Seq(Some(5000L)))
+    assertEquals(rows(event, "Sort"), Seq(Some(5000L)))
+  }
+
+  test("below a limit nothing is known to be complete, above a blocking operator it is") {
+    val limited = executed(facts.filter("k >= 0").limit(3).collect())
+    assertEquals(rows(limited, "Filter").flatten, Nil)
+    val blocked = executed(facts.groupBy("k").count().limit(3).collect())
+    assertEquals(rows(blocked, "Aggregate").flatten, Nil)
+    assert(rows(blocked, "Project").flatten.forall(_ == 10000L) || rows(blocked, "Relation").flatten.forall(_ == 10000L))
+  }
+
+  test("a reused exchange: the skipped copy has the rows of the one that ran, and no seconds") {
+    val totals = facts.filter("v > 0").groupBy("k").agg(sum("v").as("s"))
+    val event = executed(totals.as("a").join(totals.as("b"), "s").collect())
+    assertEquals(rows(event, "Aggregate"), Seq(Some(100L), Some(100L)))
+    assertEqualsDouble(seconds(event).sum, event.get("taskSeconds").asDouble, 1e-6)
+  }
+
+  test("a write is profiled, a scalar subquery too") {
+    val event = executed(facts.filter("v > (SELECT avg(1) FROM range(5))").write.parquet(s"$folder/out"))
+    assertEquals(rows(event, "Filter").flatten, Seq(9999L))
+    assertEquals(rows(event, "InsertInto"), Seq(Some(9999L)))
+  }
+
+  test("a failed query says so, without rows, and its end is told") {
+    val broken = udf((id: Long) => { if (id == 9999) throw new IllegalStateException("broken") else id })
+    val event = executed(intercept[Exception](facts.select(broken(col("id")).as("x")).where("x > 0").collect()))
+    assertEquals(event.get("outcome").asText, "failed")
+    assert(nodes(event).forall(_.get("rows").isNull))
+    assertEquals(ended.asScala.last, (event.get("query").asLong, true))
+  }
+
+  test("what runs to fill a cache is not this query's nodes' time") {
+    val base = facts.filter("v > 10").groupBy("k").agg(sum("v").as("s"))
+    base.cache()
+    val event = executed(base.filter("s > 0").collect())
+    assertEquals(rows(event, "Filter").flatten, Seq(100L))
+    assert(seconds(event).sum < event.get("taskSeconds").asDouble * 0.9, event.toPrettyString)
+    base.unpersist(true)
+  }
+
+  test("stage and task metrics under sparkMeasure's names, bounded") {
+    executed(facts.groupBy("k").count().collect())
+    val json = Frames.json.valueToTree[JsonNode](listener.metrics.stages.last(1).head)
+    Seq("executorRunTime", "executorCpuTime", "jvmGCTime", "shuffleTotalBytesRead", "shuffleWriteTime")
+      .foreach(name => assert(json.get("metrics").has(name), name))
+    assert(listener.metrics.tasks.size > 3)
+    val ring = new Ring[Int](10)
+    (1 to 100).foreach(ring.add)
+    assertEquals(ring.last(3), Seq(98, 99, 100))
+    assertEquals(ring.size, 10)
+  }
+
+  test("a plan of 50 operators costs little") {
+    val wide = (1 to 12).foldLeft(facts.filter("v >= 0")) { (frame, i) =>
+      frame.groupBy(col("k"), (col("v") + i).as("v")).agg(max("id").as("id")).filter(s"id > ${-i}")
+    }
+    val execution = wide.queryExecution
+    executed(wide.collect())
+    val walked = PlanWalk(execution.executedPlan)
+    assert(walked.operators.size >= 50, walked.operators.size)
+    val query = registry.get(walked.query.get).get
+    def once(): Double = {
+      val began = System.nanoTime()
+      ProfileListener.event(query, new ExecutedQuery(PlanWalk(execution.executedPlan), Nil, false), 1, false)
+      (System.nanoTime() - began) / 1e6
+    }
+    (1 to 300).foreach(_ => once())
+    val median = (1 to 101).map(_ => once()).sorted.apply(50)
+    println(f"profiling ${walked.operators.size} operators: $median%.2f ms")
+    assert(median < 20, median)
+  }
+}
