@@ -26,7 +26,7 @@ object Stores extends Logging {
   })
 
   /** The run of an order. Call it when the order is put into a plan, so that `finish` knows it even if it never executes. */
-  def register(order: StoreOrder): Unit = runOf(order)
+  def register(order: StoreOrder): Unit = if (!finished(order)) runOf(order)
 
   private def runOf(order: StoreOrder): StoreRun = runs.computeIfAbsent(order.entry, _ => new StoreRun(order))
 
