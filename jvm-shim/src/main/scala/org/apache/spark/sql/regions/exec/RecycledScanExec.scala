@@ -3,7 +3,6 @@ package org.apache.spark.sql.regions.exec
 import java.util.concurrent.TimeUnit.NANOSECONDS
 
 import org.apache.hadoop.fs.{BlockLocation, Path}
-import org.apache.parquet.hadoop.ParquetInputFormat
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.paths.SparkPath
@@ -126,8 +125,7 @@ case class RecycledScanExec(
       FileFormat.OPTION_RETURNING_BATCH -> batch.toString,
       "ignoreCorruptFiles" -> "false", "ignoreMissingFiles" -> "false",
       "datetimeRebaseMode" -> "CORRECTED", "int96RebaseMode" -> "CORRECTED")
-    val hadoopConf = session.sessionState.newHadoopConf()
-    hadoopConf.setBoolean(ParquetInputFormat.PAGE_VERIFY_CHECKSUM_ENABLED, true)
+    val hadoopConf = new PinnedConfiguration(session.sessionState.newHadoopConf())
     val filters = PushedFilters.translate(pushed, output, columns)
     val read = format.buildReaderWithPartitionValues(
       session, fileSchema, new StructType(), readSchema, filters, options, hadoopConf)
