@@ -136,7 +136,7 @@ def _catalog(location: StoreLocation) -> str:
     facts = facts_of(location.dir, location.namespace, location.catalog)
     if "error" in facts:
         raise StoreError(
-            f"{facts['catalog']}: {facts['error']}. Hint: move the file away; what it knew is learnt again"
+            f"{facts['catalog']}: {facts['error']}. Hint: move it away; jobs learn anew"
         )
     repaired = "".join(f"; {sentence(code, detail)}" for code, detail in facts["notices"])
     return (
