@@ -1,0 +1,90 @@
+"""Measure a store location once, then learn from every load and store."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from spark_regions.costs.rates import Rates
+
+PROBE_SECONDS = 0.1
+_CHUNK = b"\xa5" * (256 * 1024)
+_WEIGHT = 0.3
+_MIN_BYTES = 256 * 1024
+
+
+def probe_disk(directory: Path, seconds: float = PROBE_SECONDS) -> tuple[float, float] | None:
+    """Bytes per second written and read back in `directory`, within about `seconds`; None where it cannot be tried.
+
+    The read comes from the page cache, so it only bounds from above; a disk slower than Parquet's codec is
+    what matters.
+    """
+    path = directory / f".probe-{os.getpid()}-{time.monotonic_ns()}"
+    written = 0
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError:
+        return None
+    try:
+        start = time.perf_counter()
+        while written < 8 * len(_CHUNK) and time.perf_counter() - start < seconds / 2:
+            written += os.write(handle, _CHUNK)
+        write_seconds = max(time.perf_counter() - start, 1e-6)
+        os.lseek(handle, 0, os.SEEK_SET)
+        start = time.perf_counter()
+        read = 0
+        while time.perf_counter() - start < seconds / 4:
+            got = len(os.read(handle, len(_CHUNK)))
+            if not got:
+                break
+            read += got
+        return written / write_seconds, read / max(time.perf_counter() - start, 1e-6)
+    except OSError:
+        return None
+    finally:
+        os.close(handle)
+        path.unlink(missing_ok=True)
+
+
+def rates_of(learned: Mapping[str, float]) -> Rates:
+    """Rates from the catalog's calibration rows; what was observed replaces what was probed."""
+    rates = Rates()
+    if "probe_read" in learned:
+        rates = replace(rates, read_bytes_per_second=min(rates.read_bytes_per_second, learned["probe_read"]))
+    if "probe_write" in learned:
+        rates = replace(rates, write_bytes_per_second=min(rates.write_bytes_per_second, learned["probe_write"]))
+    if learned.get("read", 0) > 0:
+        rates = replace(rates, read_bytes_per_second=learned["read"])
+    if learned.get("write", 0) > 0:
+        rates = replace(rates, write_bytes_per_second=learned["write"])
+    if learned.get("ratio", 0) > 0:
+        rates = replace(rates, stored_ratio=learned["ratio"])
+    return rates
+
+
+def observed_rate(size_bytes: float, task_seconds: float, overhead_seconds: float) -> float | None:
+    """Bytes per second of one load or store; None where the fixed part hides it.
+
+    >>> observed_rate(10e6, 0.13, 0.03)
+    100000000.0
+    >>> observed_rate(1000, 0.1, 0.03) is None
+    True
+    """
+    busy = task_seconds - overhead_seconds
+    if size_bytes < _MIN_BYTES or busy < 0.01:
+        return None
+    return round(size_bytes / busy, 3)
+
+
+def blended(before: float | None, observed: float) -> float:
+    """Exponential average, which follows a machine that changes.
+
+    >>> blended(100.0, 200.0)
+    130.0
+    >>> blended(None, 200.0)
+    200.0
+    """
+    return observed if before is None else before + _WEIGHT * (observed - before)

@@ -1,0 +1,174 @@
+"""A signed plan as the driver sends it (docs/protocol.md, `decide`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from spark_regions.dag.digests import shape
+from spark_regions.errors import InvalidRequest
+
+MAX_NODES = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What rows and which columns of them; see docs/protocol.md, "Identifiers"."""
+
+    lineage: str
+    core: str
+    conjuncts: frozenset[str]
+    columns: tuple[str, ...]
+
+    @property
+    def shape(self) -> str:
+        return shape(self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    id: int
+    operator: str
+    children: tuple[int, ...]
+    signature: Signature | None
+    storable: bool
+    refusal: str
+    session: bool
+    row_bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """A DataFrame of the user's, wider than the node that it would replace."""
+
+    ref: str
+    node: int
+    seen: int
+    signature: Signature
+    row_bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A tree of nodes, in pre-order.
+
+    :param parents: node to its parent; the root has none
+    """
+
+    root: int
+    nodes: Mapping[int, Node]
+    parents: Mapping[int, int]
+    expressions: Mapping[str, tuple[str, ...]]
+    conjunct_columns: Mapping[str, tuple[str, ...]]
+    shared: tuple[Shared, ...] = ()
+
+    def below(self, node: int) -> Iterator[int]:
+        """`node` and everything below it, in pre-order."""
+        stack = [node]
+        while stack:
+            current = stack.pop()
+            yield current
+            stack.extend(reversed(self.nodes[current].children))
+
+    def bottom_up(self) -> list[int]:
+        """Every node, children first."""
+        return list(reversed(list(self.below(self.root))))
+
+    def above(self, nodes: Iterable[int]) -> set[int]:
+        """Every node that has one of `nodes` below it."""
+        found: set[int] = set()
+        for node in nodes:
+            parent = self.parents.get(node)
+            while parent is not None and parent not in found:
+                found.add(parent)
+                parent = self.parents.get(parent)
+        return found
+
+    def edges(self) -> Iterator[tuple[str, str]]:
+        """Steps from one lineage to the next above it; the top one steps to "".
+
+        Operators that keep the lineage (a Project) and operators without one are passed over.
+        """
+        above: dict[int, str] = {}
+        for number in self.below(self.root):
+            node = self.nodes[number]
+            outer = above.get(self.parents.get(number, -1), "")
+            if node.signature is None:
+                above[number] = outer
+                continue
+            above[number] = node.signature.lineage
+            if node.signature.lineage != outer:
+                yield node.signature.lineage, outer
+
+    def edge_map(self) -> dict[str, set[str]]:
+        """Each lineage to those that it steps to; from the root downwards."""
+        found: dict[str, set[str]] = {}
+        for child, parent in self.edges():
+            found.setdefault(child, set()).add(parent)
+        return found
+
+
+def parse_plan(message: Mapping[str, Any]) -> Plan:
+    """Read the plan of a `decide` request.
+
+    :raises InvalidRequest: a field is missing, has another type, or the nodes are no tree
+    """
+    try:
+        raw = message["nodes"]
+        if len(raw) > MAX_NODES:
+            raise InvalidRequest(f"{len(raw)} nodes, at most {MAX_NODES} expected")
+        nodes = {node.id: node for node in map(_node, raw)}
+        root = int(message.get("root", raw[0]["id"] if raw else 0))
+        expressions = {str(k): tuple(map(str, v)) for k, v in message.get("expressions", {}).items()}
+        conjunct_columns = {str(k): tuple(map(str, v)) for k, v in message.get("conjunctColumns", {}).items()}
+        shared = tuple(_shared(each) for each in message.get("shared", ()))
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise InvalidRequest(f"plan: {type(error).__name__}: {error}") from error
+    parents = _parents(root, nodes)
+    shared = tuple(each for each in shared if each.node in parents or each.node == root)
+    return Plan(root, nodes, parents, expressions, conjunct_columns, shared)
+
+
+def signature(raw: Mapping[str, Any]) -> Signature | None:
+    """The signature in a message, if it has one."""
+    if raw.get("lineage") is None or raw.get("core") is None:
+        return None
+    conjuncts = frozenset(map(str, raw.get("conjuncts") or ()))
+    return Signature(str(raw["lineage"]), str(raw["core"]), conjuncts, tuple(map(str, raw.get("columns") or ())))
+
+
+def _node(raw: Mapping[str, Any]) -> Node:
+    refusal = raw.get("refusal") or {}
+    return Node(
+        id=int(raw["id"]),
+        operator=str(raw.get("operator", "")),
+        children=tuple(int(child) for child in raw.get("children") or ()),
+        signature=signature(raw),
+        storable=bool(raw.get("storable", False)),
+        refusal=str(refusal.get("code", "")),
+        session=bool(raw.get("session", False)),
+        row_bytes=float(raw.get("rowBytes") or 0.0),
+    )
+
+
+def _shared(raw: Mapping[str, Any]) -> Shared:
+    signed = signature(raw)
+    if signed is None:
+        raise ValueError("a shared DataFrame without lineage")
+    return Shared(str(raw["ref"]), int(raw["node"]), int(raw.get("seen", 0)), signed, float(raw.get("rowBytes") or 0.0))
+
+
+def _parents(root: int, nodes: Mapping[int, Node]) -> dict[int, int]:
+    if root not in nodes:
+        raise InvalidRequest(f"plan: root {root} is not among the nodes")
+    parents: dict[int, int] = {}
+    stack = [root]
+    while stack:
+        current = stack.pop()
+        for child in nodes[current].children:
+            if child not in nodes or child == root or child in parents:
+                raise InvalidRequest(f"plan: child {child} of node {current} is missing or has two parents")
+            parents[child] = current
+            stack.append(child)
+    return parents

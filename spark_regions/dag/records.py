@@ -1,0 +1,120 @@
+"""What the global operator graph and the recycling cache hold, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from spark_regions.dag.moments import Moments
+
+VariantKey = tuple[str, str, str]
+NOTHING = Moments()
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """Statistics of one operator: a lineage, the operator's kind, and the columns that it had to produce.
+
+    The lineage names rows only; a Project with a Python function and one without it share it, and cost very
+    differently.
+
+    :param seconds: task-seconds of the operator alone
+    :param total: task-seconds of the operator and everything below it, of runs that loaded nothing
+    :param demands: queries that asked for it, executed or loaded
+    :param executions: queries that executed it
+    """
+
+    lineage: str
+    kind: str
+    shape: str
+    core: str
+    conjuncts: frozenset[str]
+    columns: tuple[str, ...]
+    rows: Moments = NOTHING
+    bytes: Moments = NOTHING
+    seconds: Moments = NOTHING
+    total: Moments = NOTHING
+    demands: int = 0
+    executions: int = 0
+    last: float = 0.0
+
+    @property
+    def key(self) -> VariantKey:
+        return (self.lineage, self.kind, self.shape)
+
+    def merge(self, later: Variant) -> Variant:
+        return Variant(
+            self.lineage, self.kind, self.shape, self.core, self.conjuncts, self.columns,
+            self.rows.merge(later.rows),
+            self.bytes.merge(later.bytes),
+            self.seconds.merge(later.seconds),
+            self.total.merge(later.total),
+            self.demands + later.demands,
+            self.executions + later.executions,
+            max(self.last, later.last),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A stored result, or a reservation of one.
+
+    :param bytes: of the files; of a pending entry, the reserved bytes
+    :param recompute_seconds: estimate at the time of the store
+    :param contradictions: loads in a row that saved much less than predicted
+    """
+
+    id: str
+    lineage: str
+    core: str
+    conjuncts: frozenset[str]
+    columns: tuple[str, ...]
+    location: str
+    state: str
+    rows: int
+    bytes: int
+    created: float
+    used: float
+    uses: int = 0
+    recompute_seconds: float = 0.0
+    predicted_seconds: float = 0.0
+    measured_seconds: float = 0.0
+    contradictions: int = 0
+    application: str = ""
+    query: int = 0
+    operator: str = ""
+    reason: str = ""
+    owner_host: str = ""
+    owner_pid: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeUse:
+    """How often one operator followed another within the window.
+
+    :param runs: earlier runs of the window in which it did
+    :param occurrences: times that it did, over all of them
+    """
+
+    runs: int
+    occurrences: int
+
+
+@dataclass(slots=True)
+class GraphView:
+    """What the global operator graph knows about one plan.
+
+    :param variants: by lineage
+    :param by_core: by core, for the cores of shared DataFrames
+    :param edges: child lineage to parent lineage ("" above a root) to its use in earlier runs
+    :param served: lineages that a committed entry already serves, among the parents in `edges`
+    :param session: demands of this application: child lineage to parent lineage to times
+    :param runs: earlier runs within the window
+    """
+
+    variants: Mapping[str, list[Variant]] = field(default_factory=dict)
+    by_core: Mapping[str, list[Variant]] = field(default_factory=dict)
+    edges: Mapping[str, Mapping[str, EdgeUse]] = field(default_factory=dict)
+    served: frozenset[str] = frozenset()
+    session: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    runs: int = 0

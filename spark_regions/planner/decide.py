@@ -1,0 +1,155 @@
+"""One decision: what to load, store and persist for a plan. No side effects; `session` carries it out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from spark_regions.costs.rates import Rates
+from spark_regions.costs.recompute import recompute_seconds
+from spark_regions.dag.plan import Plan
+from spark_regions.dag.records import Entry, GraphView
+from spark_regions.errors import InvalidRequest
+from spark_regions.recycle.admission import expired, shadowed
+from spark_regions.recycle.antichain import Choice
+from spark_regions.recycle.frequency import Probability
+from spark_regions.recycle.matching import Match, match
+from spark_regions.recycle.points import Decline, Point, Situation, eligible, points, shared_points
+from spark_regions.recycle.strategies import strategy
+from spark_regions.stats.estimate import Estimate
+from spark_regions.stats.operators import own_seconds, total_seconds
+
+MAX_DECLINES = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Confs:
+    strategy: str = "markov"
+    max_bytes: int = 0
+    ttl_seconds: float = 0.0
+    recycle: bool = True
+    persist: bool = True
+    persist_max_bytes: int = 0
+    window: int = 20
+
+    @classmethod
+    def parse(cls, raw: Mapping[str, Any]) -> Confs:
+        """
+        :raises InvalidRequest: a value has another type
+        """
+        try:
+            return cls(
+                strategy=str(raw.get("strategy") or "markov"),
+                max_bytes=int(raw.get("maxBytes") or 0),
+                ttl_seconds=float(raw.get("ttlSeconds") or 0),
+                recycle=_flag(raw.get("recycle", True)),
+                persist=_flag(raw.get("persist", True)),
+                persist_max_bytes=int(raw.get("persistMaxBytes") or 0),
+                window=int(raw.get("window") or 20),
+            )
+        except (TypeError, ValueError) as error:
+            raise InvalidRequest(f"confs: {error}") from error
+
+
+@dataclass(slots=True)
+class Proposal:
+    """:param saved: seconds that loading each node would save, by node
+    :param fresh: seconds to compute each node without any load
+    """
+
+    choice: Choice
+    loads: dict[int, Match] = field(default_factory=dict)
+    saved: dict[int, float] = field(default_factory=dict)
+    fresh: dict[int, Estimate] = field(default_factory=dict)
+    persists: list[Point] = field(default_factory=list)
+    declines: list[Decline] = field(default_factory=list)
+
+
+def propose(
+    plan: Plan, view: GraphView, entries: list[Entry], rates: Rates, confs: Confs, parallelism: int, now: float
+) -> Proposal:
+    """Match, estimate, choose."""
+    declines: list[Decline] = []
+    own = own_seconds(plan, view)
+    prefixes = total_seconds(plan, view)
+    fresh = recompute_seconds(plan, own, parallelism, prefixes=prefixes)
+    usable = [
+        e for e in entries if e.state == "committed" and not shadowed(e) and not expired(e, confs.ttl_seconds, now)
+    ]
+    if confs.recycle and confs.strategy != "off":
+        loads, missed = match(plan, usable, rates, parallelism, own)
+        unusable = [entry for entry in entries if entry not in usable]
+        for number, found in match(plan, unusable, rates, parallelism, own)[0].items():
+            if number not in loads:
+                declines.append(Decline(number, _unusable(found.entry), found.entry.id))
+        declines += [Decline(number, near.code, f"{near.detail}: {near.entry}") for number, near in missed.items()]
+        gains = {number: _fresh_seconds(fresh.get(number), found) - found.seconds for number, found in loads.items()}
+    else:
+        loads, gains = {}, {}
+    stops = {number: found.seconds for number, found in loads.items()}
+    with_loads = recompute_seconds(plan, own, parallelism, stops=stops, prefixes=prefixes) if stops else fresh
+    candidates = eligible(plan, loads)
+    loadable = {signed.lineage for number in loads if (signed := plan.nodes[number].signature)}
+    measured, unmeasured = points(plan, view, candidates, with_loads, rates, parallelism, Probability.WINDOW, loadable)
+    by_node = {point.node: point for point in measured}
+    measured += shared_points(plan, view, by_node, with_loads, rates, parallelism, Probability.WINDOW)
+    fitting = [point for point in measured if point.bytes <= confs.max_bytes]
+    declines += [Decline(p.node, "TOO_LARGE", f"{p.bytes:.0f} bytes") for p in measured if p.bytes > confs.max_bytes]
+    situation = Situation(plan, loads, gains, tuple(fitting), candidates)
+    choice = strategy(confs.strategy if confs.recycle else "off")(situation)
+    taken = set(choice.loads) | {point.node for point, _ in choice.stores}
+    over = plan.above(taken)
+    declines += choice.declines
+    declines += [d for d in unmeasured if not _covered(plan, d.node, taken)]
+    proposal = Proposal(choice, dict(loads), gains, dict(fresh))
+    if confs.persist and confs.persist_max_bytes > 0:
+        proposal.persists = _persists(plan, view, with_loads, rates, parallelism, taken | over)
+    proposal.declines = declines
+    return proposal
+
+
+def _persists(
+    plan: Plan, view: GraphView, seconds: Mapping[int, Estimate], rates: Rates, parallelism: int, blocked: set[int]
+) -> list[Point]:
+    """Measured points that cannot be stored for others, topmost first, apart from what was chosen."""
+    candidates = [
+        number
+        for number, node in plan.nodes.items()
+        if node.signature and node.children and (node.session or node.refusal == "TYPE_NOT_STORABLE")
+    ]
+    found, _ = points(plan, view, candidates, seconds, rates, parallelism, Probability.WINDOW)
+    taken: set[int] = set()
+    chosen: list[Point] = []
+    for point in sorted(found, key=lambda each: each.node):
+        if point.node in blocked or _covered(plan, point.node, taken | blocked):
+            continue
+        taken.add(point.node)
+        chosen.append(point)
+    return chosen
+
+
+def _covered(plan: Plan, node: int, taken: set[int]) -> bool:
+    """Whether the node or one above it was taken."""
+    current: int | None = node
+    while current is not None:
+        if current in taken:
+            return True
+        current = plan.parents.get(current)
+    return False
+
+
+def _fresh_seconds(fresh: Estimate | None, found: Match) -> float:
+    """An entry remembers what it cost to make, for plans whose own statistics are gone."""
+    remembered = found.entry.recompute_seconds
+    return max(fresh.value if fresh else 0.0, remembered)
+
+
+def _unusable(entry: Entry) -> str:
+    if entry.state == "pending":
+        return "PENDING_ELSEWHERE"
+    return "SHADOWED" if shadowed(entry) else "EXPIRED"
+
+
+def _flag(value: Any) -> bool:
+    return value.strip().lower() == "true" if isinstance(value, str) else bool(value)

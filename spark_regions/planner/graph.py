@@ -1,0 +1,197 @@
+"""The global operator graph as one planner sees it: the catalog's, and what it has observed and not yet written."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping
+
+import sqlalchemy as sa
+
+from spark_regions.dag.plan import Plan
+from spark_regions.dag.records import EdgeUse, GraphView, Variant
+from spark_regions.errors import CatalogBusy
+from spark_regions.store import graph as stored
+from spark_regions.store.catalog import Catalog
+from spark_regions.store.graph import Batch
+from spark_regions.store.store import Run
+
+log = logging.getLogger("spark_regions.planner")
+
+FLUSH_SECONDS = 0.2
+MAX_CACHED = 5_000
+MAX_PRIVATE = 2_000
+
+
+class OperatorGraph:
+    """Reads through a cache, and writes behind.
+
+    The cache holds the catalog's state; observations that are not committed yet are merged over it, so a view
+    has all of
+    this planner's own. The catalog's change counter tells when another planner has written.
+    """
+
+    def __init__(self, catalog: Catalog, run: Run, location: str) -> None:
+        self.catalog = catalog
+        self.run = run
+        self.location = location
+        self.calibration: dict[str, float] = {}
+        self._lock = threading.RLock()
+        self._pending = Batch()
+        self._in_flight: Batch | None = None
+        self._private: dict[str, list[Variant]] = {}
+        self._session: dict[str, dict[str, int]] = {}
+        self._variants: dict[str, list[Variant]] = {}
+        self._edges: dict[str, dict[str, EdgeUse]] = {}
+        self._runs: list[int] = []
+        self._window = -1
+        self._seen = -1
+        self._wake = threading.Event()
+        self._flushing = threading.Lock()
+
+    def view(self, plan: Plan, window: int) -> GraphView:
+        """What is known about the operators of `plan`."""
+        lineages = {node.signature.lineage for node in plan.nodes.values() if node.signature}
+        shared_cores = {shared.signature.core for shared in plan.shared}
+        with self._lock:
+            return self.catalog.read(lambda connection: self._view(connection, lineages, shared_cores, window))
+
+    def record(
+        self, fill: Callable[[Batch], None], private: Iterable[Variant], demanded: Iterable[tuple[str, str]]
+    ) -> None:
+        """Add observations: `fill` those for the catalog, `private` those that mean nothing to other applications."""
+        with self._lock:
+            fill(self._pending)
+            for variant in private:
+                self._keep_private(variant)
+            for child, parent in demanded:
+                uses = self._session.setdefault(child, {})
+                uses[parent] = uses.get(parent, 0) + 1
+        self._wake.set()
+
+    def learn(self, name: str, value: float) -> None:
+        """A new calibration value of this store location."""
+        with self._lock:
+            self.calibration[name] = value
+            self._pending.calibration[(self.location, name)] = value
+        self._wake.set()
+
+    def write_behind(self) -> None:
+        """Body of the writer thread."""
+        while True:
+            self._wake.wait()
+            # Observations come in bursts at the end of a query; one transaction takes them together.
+            threading.Event().wait(FLUSH_SECONDS)
+            self._wake.clear()
+            try:
+                self.flush()
+            except Exception:
+                log.exception("observations could not be written; they stay in memory")
+
+    def flush(self, seconds: float | None = None) -> None:
+        """Write all observations; they stay pending if the catalog is busy."""
+        with self._flushing:
+            with self._lock:
+                if not self._pending:
+                    return
+                batch, self._pending = self._pending, Batch()
+                self._in_flight = batch
+            held = 0
+            before = -1
+
+            def work(connection: sa.Connection) -> None:
+                nonlocal held, before
+                stored.write_batch(connection, batch, self.run.id)
+                before = self.catalog.changes(connection)
+                # From here to the end of the commit no view may read: it would count the batch twice or not at all.
+                self._lock.acquire()
+                held += 1
+
+            try:
+                self.catalog.write(work, seconds, counted=True)
+            except BaseException as error:
+                with self._lock:
+                    self._put_back(batch)
+                if isinstance(error, CatalogBusy):
+                    self._wake.set()
+                    return
+                raise
+            else:
+                self._in_flight = None
+                for lineage, _, _ in batch.variants:
+                    self._variants.pop(lineage, None)
+                if before == self._seen:
+                    self._seen = before + 1
+            finally:
+                for _ in range(held):
+                    self._lock.release()
+
+    def _put_back(self, batch: Batch) -> None:
+        later, self._pending, self._in_flight = self._pending, batch, None
+        for variant in later.variants.values():
+            self._pending.add_variant(variant)
+        for edge, count in later.edges.items():
+            self._pending.edges[edge] = self._pending.edges.get(edge, 0) + count
+        for key, (inputs, count) in later.columns.items():
+            before = self._pending.columns.get(key)
+            self._pending.columns[key] = (
+                inputs or (before[0] if before else None),
+                count + (before[1] if before else 0),
+            )
+        self._pending.calibration |= later.calibration
+        self._pending.queries += later.queries
+
+    def _view(self, connection: sa.Connection, lineages: set[str], cores: set[str], window: int) -> GraphView:
+        changes = self.catalog.changes(connection)
+        if changes != self._seen or window != self._window or len(self._variants) > MAX_CACHED:
+            self._variants.clear()
+            self._edges.clear()
+            self._runs = stored.window(connection, window, self.run.id)
+            self.calibration |= stored.calibration(connection, self.location)
+            self.calibration |= {name: value for (_, name), value in self._pending.calibration.items()}
+            self._seen, self._window = changes, window
+        unknown = lineages - self._variants.keys()
+        if unknown:
+            found = stored.variants_of(connection, unknown)
+            self._variants.update((lineage, found.get(lineage, [])) for lineage in unknown)
+        unknown = lineages - self._edges.keys()
+        if unknown:
+            uses = stored.edges_of(connection, unknown, self._runs)
+            self._edges.update((lineage, uses.get(lineage, {})) for lineage in unknown)
+        edges = {lineage: self._edges[lineage] for lineage in lineages}
+        by_core = stored.variants_on(connection, cores) if cores else {}
+        kin = {variant.lineage for found in by_core.values() for variant in found}
+        session = {lineage: self._session.get(lineage, {}) for lineage in lineages | kin}
+        parents = {parent for uses in edges.values() for parent in uses if parent}
+        parents |= {parent for asked in session.values() for parent in asked if parent}
+        return GraphView(
+            variants=self._overlaid({lineage: self._variants[lineage] for lineage in lineages}, "lineage"),
+            by_core=self._overlaid(by_core, "core"),
+            edges=edges,
+            served=stored.served(connection, parents) if parents else frozenset(),
+            session=session,
+            runs=len(self._runs),
+        )
+
+    def _overlaid(self, known: Mapping[str, list[Variant]], by: str) -> dict[str, list[Variant]]:
+        merged = {key: {variant.key: variant for variant in variants} for key, variants in known.items()}
+        for batch in (self._in_flight, self._pending):
+            for variant in batch.variants.values() if batch else ():
+                group = merged.get(getattr(variant, by))
+                if group is not None:
+                    before = group.get(variant.key)
+                    group[variant.key] = before.merge(variant) if before else variant
+        for key, group in merged.items():
+            for variant in self._private.get(key, ()) if by == "lineage" else ():
+                group[variant.key] = variant
+        return {key: list(group.values()) for key, group in merged.items()}
+
+    def _keep_private(self, variant: Variant) -> None:
+        if variant.lineage not in self._private and len(self._private) >= MAX_PRIVATE:
+            self._private.pop(next(iter(self._private)))
+        kept = self._private.setdefault(variant.lineage, [])
+        for index, before in enumerate(kept):
+            if before.key == variant.key:
+                kept[index] = before.merge(variant)
+                return
+        kept.append(variant)

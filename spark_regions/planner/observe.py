@@ -1,0 +1,154 @@
+"""What an executed query teaches: an `executed` event into statistics."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from spark_regions.dag.moments import Moments
+from spark_regions.dag.plan import Plan, Signature, signature
+from spark_regions.dag.records import Variant, VariantKey
+from spark_regions.store.graph import Batch
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """Observations of one query.
+
+    :param private: variants that only this application can meet again
+    :param demanded: edges of the query, private ones too
+    """
+
+    variants: list[Variant]
+    private: list[Variant]
+    edges: list[tuple[str, str]]
+    columns: list[tuple[str, str, tuple[str, ...] | None]]
+    demanded: list[tuple[str, str]]
+
+    def fill(self, batch: Batch) -> None:
+        for variant in self.variants:
+            batch.add_variant(variant)
+        for child, parent in self.edges:
+            batch.add_edge(child, parent)
+        for core, column, inputs in self.columns:
+            batch.add_column(core, column, inputs)
+        batch.queries += 1
+
+
+def learn(event: Mapping[str, Any], plan: Plan | None, loaded: set[int]) -> Lesson:
+    """Read an `executed` event.
+
+    :param plan: as it was sent to `decide`, where it is remembered; demand is counted from it, since operators below a
+        load were asked for although they did not run
+    :param loaded: nodes that were read from an entry
+    """
+    raw = {int(node["id"]): node for node in event.get("nodes") or ()}
+    signed = {number: signature(node) or _planned(plan, number) for number, node in raw.items()}
+    spared = _spared(plan, loaded)
+    totals = _totals(raw, plan, loaded, spared)
+    now = time.time()
+    by_key: dict[VariantKey, Variant] = {}
+    for number, node in raw.items():
+        signed_node = signed[number]
+        if signed_node is None or number in spared:
+            continue
+        own_time = number not in loaded
+        variant = replace(
+            _variant(str(node.get("operator", "")), signed_node, now),
+            rows=_moments(node.get("rows")),
+            bytes=_moments(node.get("bytes")),
+            seconds=_moments(node.get("seconds") if own_time else None),
+            total=_moments(totals.get(number) if own_time else None),
+            executions=1 if own_time else 0,
+        )
+        before = by_key.get(variant.key)
+        # Twice in one query is one execution of one query.
+        by_key[variant.key] = replace(before.merge(variant), executions=variant.executions) if before else variant
+    demands = _demands(plan, raw, signed)
+    for operator, each in demands:
+        variant = _variant(operator, each, now)
+        by_key[variant.key] = replace(by_key.get(variant.key, variant), demands=1)
+    session = (
+        {node.signature.lineage for node in plan.nodes.values() if node.signature and node.session} if plan else set()
+    )
+    edges = list(plan.edges()) if plan else []
+    return Lesson(
+        variants=[variant for variant in by_key.values() if variant.lineage not in session],
+        private=[variant for variant in by_key.values() if variant.lineage in session],
+        edges=[(child, parent) for child, parent in edges if child not in session and parent not in session],
+        columns=_columns(plan, session) if plan else [],
+        demanded=edges,
+    )
+
+
+def _demands(
+    plan: Plan | None, raw: Mapping[int, Any], signed: Mapping[int, Signature | None]
+) -> list[tuple[str, Signature]]:
+    if plan is not None:
+        return [(node.operator, node.signature) for node in plan.nodes.values() if node.signature]
+    found = []
+    for number, node in raw.items():
+        each = signed[number]
+        if each is not None:
+            found.append((str(node.get("operator", "")), each))
+    return found
+
+
+def _variant(operator: str, signed: Signature, now: float) -> Variant:
+    return Variant(
+        signed.lineage, operator[:128], signed.shape, signed.core, signed.conjuncts, signed.columns, last=now
+    )
+
+
+def _planned(plan: Plan | None, number: int) -> Signature | None:
+    node = plan.nodes.get(number) if plan else None
+    return node.signature if node else None
+
+
+def _spared(plan: Plan | None, loaded: set[int]) -> set[int]:
+    """Nodes below a load: they did not run."""
+    if plan is None:
+        return set()
+    return {below for number in loaded if number in plan.nodes for below in plan.below(number) if below != number}
+
+
+def _totals(raw: Mapping[int, Any], plan: Plan | None, loaded: set[int], spared: set[int]) -> dict[int, float]:
+    """Task-seconds of each node with all below it, where nothing below was loaded."""
+    totals: dict[int, float] = {}
+    partial = set(loaded) | spared
+
+    def children(number: int) -> list[int]:
+        if plan is not None and number in plan.nodes:
+            return list(plan.nodes[number].children)
+        return [int(child) for child in raw[number].get("children") or ()]
+
+    # Pre-order numbers: a child's is higher than its parent's.
+    for number in sorted(raw, reverse=True):
+        below = children(number)
+        if any(child in partial for child in below):
+            partial.add(number)
+        own = raw[number].get("seconds")
+        known = [totals[child] for child in below if child in totals]
+        if own is not None or known:
+            totals[number] = float(own or 0.0) + sum(known)
+    return {number: total for number, total in totals.items() if number not in partial}
+
+
+def _columns(plan: Plan, session: set[str]) -> list[tuple[str, str, tuple[str, ...] | None]]:
+    """Columns that the query asked of each core, at its topmost operator."""
+    found: dict[tuple[str, str], tuple[str, ...] | None] = {}
+    for number, node in plan.nodes.items():
+        if node.signature is None or node.signature.lineage in session:
+            continue
+        parent = plan.nodes.get(plan.parents.get(number, -1))
+        if parent and parent.signature and parent.signature.core == node.signature.core:
+            continue
+        for column in node.signature.columns:
+            found[(node.signature.core, column)] = plan.expressions.get(column)
+    return [(core, column, inputs) for (core, column), inputs in found.items()]
+
+
+def _moments(value: Any) -> Moments:
+    return Moments() if value is None else Moments.of(float(value))

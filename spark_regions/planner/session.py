@@ -1,0 +1,301 @@
+"""One application: its decisions carried out, its observations taken in."""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from spark_regions.costs.calibrate import blended, observed_rate, rates_of
+from spark_regions.dag.plan import Plan, parse_plan
+from spark_regions.dag.records import Entry
+from spark_regions.errors import CatalogBusy, StrategyUnknown
+from spark_regions.planner.decide import MAX_DECLINES, Confs, Proposal, propose
+from spark_regions.planner.graph import OperatorGraph
+from spark_regions.planner.observe import learn
+from spark_regions.recycle.admission import contradicts, expired, make_room, reservation, supersedes
+from spark_regions.recycle.persist import Persists
+from spark_regions.recycle.points import Decline, Point
+from spark_regions.store.entries import entries_on
+from spark_regions.store.store import Admit, Run, Store
+
+log = logging.getLogger("spark_regions.planner")
+
+REMEMBERED_QUERIES = 256
+ADMIT_SECONDS = 0.15
+"""How long a decision waits for another planner's write; past the usual deadline, nobody would read the answer."""
+UNUSED_SECONDS = 60.0
+
+
+@dataclass(slots=True)
+class Remembered:
+    """What was decided for a query, until it has run.
+
+    :param loads: entry to (node, predicted saving, seconds without the load)
+    """
+
+    plan: Plan
+    parallelism: int
+    loads: dict[str, tuple[int, float, float]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Counters:
+    decisions: int = 0
+    hits: int = 0
+    stores: int = 0
+    commits: int = 0
+    abandoned: int = 0
+    errors: int = 0
+
+
+class Session:
+    """State of one application. Not thread-safe: the service calls it under its lock."""
+
+    def __init__(self, store: Store, graph: OperatorGraph, run: Run, counters: Counters) -> None:
+        self.store = store
+        self.graph = graph
+        self.run = run
+        self.counters = counters
+        self.persists = Persists()
+        self.ttl_seconds = 0.0
+        self._queries: OrderedDict[int, Remembered] = OrderedDict()
+        self._expected: dict[str, float] = {}
+
+    def decide(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer to a `decide` request.
+
+        :raises InvalidRequest: the message breaks the protocol
+        """
+        plan = parse_plan(message)
+        confs = Confs.parse(message.get("confs") or {})
+        query = int(message.get("query") or 0)
+        parallelism = max(1, int(message.get("parallelism") or 1))
+        self.ttl_seconds = confs.ttl_seconds
+        self.counters.decisions += 1
+        remembered = self._remember(query, Remembered(plan, parallelism))
+        view = self.graph.view(plan, confs.window)
+        rates = rates_of(self.graph.calibration)
+        cores = {node.signature.core for node in plan.nodes.values() if node.signature}
+        cores |= {shared.signature.core for shared in plan.shared}
+        entries = self.store.catalog.read(lambda connection: entries_on(connection, cores)) if cores else []
+        try:
+            proposal = propose(plan, view, entries, rates, confs, parallelism, self.store.clock())
+        except StrategyUnknown as error:
+            return self._answer([], [Decline(plan.root, "UNKNOWN_STRATEGY", str(error))])
+        if message.get("mode") == "observe":
+            return self._answer([], _observed(proposal) + proposal.declines)
+        actions, declines = self._act(proposal, remembered, query, confs, rates.stored_ratio)
+        lineages = {node.signature.lineage for node in plan.nodes.values() if node.signature}
+        self.persists.touch(lineages)
+        for point in proposal.persists:
+            actions += self._persist(point, confs)
+        return self._answer(actions, declines + proposal.declines)
+
+    def observe(self, event: Mapping[str, Any]) -> None:
+        """Take in an `observe` event; an unknown one is ignored, for later versions of the shim."""
+        kind = event.get("event")
+        if kind == "executed":
+            self._executed(event)
+        elif kind == "committed":
+            self._committed(event)
+        elif kind in ("abandoned", "invalid"):
+            self.counters.abandoned += kind == "abandoned"
+            self._expected.pop(str(event["entry"]), None)
+            self.store.abandon(str(event["entry"]), f"{event.get('code', '')} {event.get('detail', '')}".strip()[:1000])
+        elif kind == "released":
+            query = event.get("query")
+            self.store.release(self.run, str(event["entry"]), None if query is None else int(query))
+        elif kind == "persisted":
+            self.persists.resize(str(event["entry"]), int(event.get("bytes") or 0))
+        elif kind == "dropped":
+            self.persists.drop(str(event["entry"]))
+        elif kind == "heartbeat":
+            self.store.heartbeat(self.run)
+        elif kind == "end":
+            self.graph.flush()
+            self.store.end(self.run)
+        else:
+            log.warning("unknown event %r", kind)
+
+    def is_expired(self, entry: Entry, now: float) -> bool:
+        return expired(entry, self.ttl_seconds, now)
+
+    def _remember(self, query: int, remembered: Remembered) -> Remembered:
+        self._queries[query] = remembered
+        self._queries.move_to_end(query)
+        while len(self._queries) > REMEMBERED_QUERIES:
+            self._queries.popitem(last=False)
+        return remembered
+
+    def _act(
+        self, proposal: Proposal, remembered: Remembered, query: int, confs: Confs, ratio: float
+    ) -> tuple[list[dict[str, Any]], list[Decline]]:
+        loads = [(name, proposal.loads[name], reason) for name, reason in sorted(proposal.choice.loads.items())]
+        stores = [
+            (point, reason, self._new_entry(point, reason, query, remembered.plan, confs))
+            for point, reason in proposal.choice.stores
+            if confs.max_bytes > 0
+        ]
+        if not loads and not stores:
+            return [], []
+        try:
+            gone, refused = self.store.admit(
+                [(match.entry.id, self.run.application, query) for _, match, _ in loads],
+                [(entry, _room(entry, point, confs.max_bytes, self.store.clock())) for point, _, entry in stores],
+                ADMIT_SECONDS,
+            )
+        except CatalogBusy as error:
+            return [], [Decline(remembered.plan.root, "CATALOG_BUSY", str(error)[:200])]
+        actions: list[dict[str, Any]] = []
+        declines: list[Decline] = []
+        for name, match, reason in loads:
+            if match.entry.id in gone:
+                declines.append(Decline(name, "ENTRY_MISSING", match.entry.id))
+                continue
+            fresh = proposal.saved[name] + match.seconds
+            remembered.loads[match.entry.id] = (name, proposal.saved[name], fresh)
+            self.counters.hits += 1
+            actions.append(
+                {
+                    "kind": "load",
+                    "node": name,
+                    "entry": match.entry.id,
+                    "location": match.entry.location,
+                    "columns": list(match.entry.columns),
+                    "conjuncts": sorted(match.entry.conjuncts),
+                    "saving": round(proposal.saved[name], 4),
+                    "reason": reason,
+                }
+            )
+        for point, reason, entry in stores:
+            if entry.id in refused:
+                declines.append(Decline(point.node, refused[entry.id], f"{entry.bytes} bytes"))
+                continue
+            self._expected[entry.id] = point.bytes / ratio
+            self.counters.stores += 1
+            actions.append(
+                {
+                    "kind": "store",
+                    "node": point.node,
+                    "ref": point.ref,
+                    "entry": entry.id,
+                    "location": entry.location,
+                    "columns": list(point.signature.columns),
+                    "maxBytes": entry.bytes,
+                    "saving": round(max(point.benefit, 0.0), 4),
+                    "reason": reason,
+                }
+            )
+        return actions, declines
+
+    def _new_entry(self, point: Point, reason: str, query: int, plan: Plan, confs: Confs) -> Entry:
+        # Without an estimate (strategy always), a sixteenth of the budget leaves room for the plan's other points.
+        size = reservation(point.bytes, confs.max_bytes) if point.bytes else max(confs.max_bytes // 16, 1)
+        operator = plan.nodes[point.node].operator
+        draft = Entry(
+            id="", lineage=point.signature.lineage, core=point.signature.core, conjuncts=point.signature.conjuncts,
+            columns=point.signature.columns, location="", state="pending", rows=0, bytes=size, created=0.0, used=0.0,
+            recompute_seconds=point.recompute.value, application=self.run.application, query=query,
+            operator=operator[:128], reason=reason,
+        )  # fmt: skip
+        return self.store.new_entry(draft)
+
+    def _persist(self, point: Point, confs: Confs) -> list[dict[str, Any]]:
+        name, released = self.persists.admit(point, confs.persist_max_bytes)
+        actions: list[dict[str, Any]] = [{"kind": "unpersist", "entry": each} for each in released]
+        if name is not None:
+            actions.append(
+                {
+                    "kind": "persist",
+                    "node": point.node,
+                    "ref": None,
+                    "entry": name,
+                    "columns": list(point.signature.columns),
+                    "level": "MEMORY_AND_DISK",
+                    "maxBytes": reservation(point.bytes, confs.persist_max_bytes),
+                    "saving": round(point.benefit, 4),
+                    "reason": "SKI_RENTAL",
+                }
+            )
+        return actions
+
+    def _answer(self, actions: list[dict[str, Any]], declines: Iterable[Decline]) -> dict[str, Any]:
+        return {
+            "actions": actions,
+            "declines": [{"node": d.node, "code": d.code, "detail": d.detail} for d in list(declines)[:MAX_DECLINES]],
+            "sweep": self.store.take_sweep(),
+        }
+
+    def _executed(self, event: Mapping[str, Any]) -> None:
+        query = int(event.get("query") or 0)
+        remembered = self._queries.pop(query, None)
+        ran = {str(load["entry"]): load for load in event.get("loads") or ()}
+        if event.get("outcome") == "ok":
+            loaded = {remembered.loads[name][0] for name in ran if name in remembered.loads} if remembered else set()
+            lesson = learn(event, remembered.plan if remembered else None, loaded)
+            self.graph.record(lesson.fill, lesson.private, lesson.demanded)
+            for name, load in ran.items():
+                self._loaded(name, load, remembered)
+        if remembered is not None:
+            for name in remembered.loads:
+                self.store.release(self.run, name, query)
+        # The commit may still be on its way: only what has been waiting for long is given up.
+        self.store.abandon_pending(self.run.application, query, self.store.clock() - UNUSED_SECONDS)
+
+    def _loaded(self, name: str, load: Mapping[str, Any], remembered: Remembered | None) -> None:
+        seconds, size = load.get("seconds"), load.get("bytes")
+        rates = rates_of(self.graph.calibration)
+        if seconds is None:
+            return
+        if size:
+            rate = observed_rate(float(size), float(seconds), rates.read_overhead_seconds)
+            if rate is not None:
+                self.graph.learn("read", blended(self.graph.calibration.get("read"), rate))
+        if remembered is None or name not in remembered.loads:
+            return
+        _, predicted, fresh = remembered.loads[name]
+        measured = fresh - (float(seconds) / remembered.parallelism + rates.read_overhead_seconds)
+        self.store.used(name, predicted, measured, contradicts(predicted, measured))
+
+    def _committed(self, event: Mapping[str, Any]) -> None:
+        name = str(event["entry"])
+        size = int(event.get("bytes") or 0)
+        outcome = self.store.commit(
+            name, int(event.get("rows") or 0), size, float(event.get("seconds") or 0), supersedes
+        )
+        if outcome:
+            log.warning("entry %s was written and dropped: %s", name, outcome)
+        else:
+            self.counters.commits += 1
+        expected = self._expected.pop(name, 0.0)
+        if expected > 256 * 1024 and size:
+            ratio = min(4.0, max(0.02, size / expected))
+            self.graph.learn("ratio", blended(self.graph.calibration.get("ratio"), ratio))
+        seconds = float(event.get("seconds") or 0)
+        rate = observed_rate(float(size), seconds, rates_of(self.graph.calibration).write_overhead_seconds)
+        if rate is not None:
+            self.graph.learn("write", blended(self.graph.calibration.get("write"), rate))
+
+
+def _room(entry: Entry, point: Point, budget: int, now: float) -> Admit:
+    gain = max(point.benefit, 0.0) * (max(point.uses, 0.0) + 1)
+    density = gain / max(entry.bytes, 1)
+
+    def room(known: list[Entry], leased: frozenset[str]) -> Iterable[str] | None:
+        return make_room(known, entry.bytes, density, budget, now, leased).evict
+
+    return room
+
+
+def _observed(proposal: Proposal) -> list[Decline]:
+    declines = [
+        Decline(name, "OBSERVE_ONLY", f"load would save {proposal.saved[name]:.2f} s")
+        for name in sorted(proposal.choice.loads)
+    ]
+    return declines + [
+        Decline(point.node, "OBSERVE_ONLY", f"store would save {max(point.benefit, 0.0):.2f} s a use")
+        for point, _ in proposal.choice.stores
+    ]

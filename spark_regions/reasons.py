@@ -1,0 +1,114 @@
+"""Every reason why something was done or was not done: a stable code and its sentence.
+
+>>> sentence("TOO_CHEAP", "0.02 s")
+'Recomputing costs too little to be worth an entry (0.02 s).'
+>>> sentence("DISABLED")
+'spark_regions is switched off.'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+_TABLE: dict[str, str] = {
+    # Why an action was taken.
+    "BENEFIT": "The expected uses save more than reading and writing cost",
+    "SKI_RENTAL": "Recomputing has already cost as much as an entry would have",
+    "ALWAYS": "The strategy acts at every eligible point",
+    "LATEST": "The last storable point of the plan",
+    # Inputs that have no identity, or none that outlives the application.
+    "INPUT_CHANGED": "An input changed while the query ran",
+    "TOO_MANY_FILES": "The relation has more files than are listed for its identity",
+    "LOCAL_TOO_LARGE": "The local relation is too large to be digested",
+    "RDD_SOURCE": "The rows come from an RDD, which has no identity across applications",
+    "JDBC_SOURCE": "The rows come from a database that may change unseen",
+    "STREAMING_SOURCE": "Streaming plans are never touched",
+    "HIVE_SOURCE": "Hive tables read through Hive have no listing",
+    "V2_SOURCE": "The data source does not say which version it reads",
+    "USER_CACHED": "The user cached this plan",
+    # Plans that have no identity.
+    "UNKNOWN_OPERATOR": "The operator is not known to the normal form",
+    "CTE_REFERENCE": "A common table expression is referenced here",
+    "PLAN_TOO_LARGE": "The plan has more operators than are signed",
+    "ORDERED": "The order of the rows is part of the result",
+    "TIE_DEPENDENT": "Ties may be resolved differently in another run",
+    "LIMIT_WITHOUT_TOTAL_ORDER": "A limit without a total order may keep other rows in another run",
+    "SAMPLE": "A sample may differ in another run",
+    "COMMAND": "Commands are never replaced",
+    "OBSERVE": "Observed metrics would be skipped",
+    "OPAQUE_PYTHON": "A Python operator cannot be read",
+    "OBJECT_OPERATOR": "An operator on JVM objects cannot be read",
+    "CHILD_REFUSED": "An input of the operator has no identity",
+    "NONDETERMINISTIC": "The expression may give another value in another run",
+    "ORDER_DEPENDENT": "The result depends on the order of the input rows",
+    "FLOAT_AGGREGATE": "A floating-point aggregate depends on the order of the input rows",
+    "UNDIGESTIBLE_FUNCTION": "A function has no digest",
+    "UNDIGESTIBLE_EXPRESSION": "An expression has no digest",
+    # Python functions.
+    "UDF_UNREADABLE": "The pickled Python function cannot be read",
+    "UDF_MODULE_UNKNOWN": "A module that the Python function names was not found",
+    "UDF_SIDE_EFFECT": "The Python function has effects beside its result",
+    "UDF_NONDETERMINISTIC": "The Python function may give another value in another run",
+    # Matching.
+    "TYPE_MISMATCH": "The stored column has another type",
+    "NOT_COVERED": "A stored entry lacks columns",
+    "CONJUNCTS_DIFFER": "A stored entry was filtered otherwise",
+    "EXPIRED": "The stored entry is older than recycle.ttl",
+    "SHADOWED": "Loading the entry twice saved less than predicted",
+    "LOAD_NOT_CHEAPER": "Reading the stored entry is not cheaper than recomputing",
+    # Deciding.
+    "NO_HISTORY": "The point has not been measured yet",
+    "TOO_CHEAP": "Recomputing costs too little to be worth an entry",
+    "TOO_LARGE": "The result is larger than the budget",
+    "OVER_BUDGET": "No room within the byte budget",
+    "NOT_WORTH_WRITING": "The expected uses do not pay for the write",
+    "NOT_CHOSEN": "The strategy preferred another point",
+    "ALREADY_STORED": "A stored entry already serves the point",
+    "ALREADY_STORED_BELOW": "A point below was chosen",
+    "ALREADY_STORED_ABOVE": "A point above was chosen",
+    "PENDING_ELSEWHERE": "Another query is writing this result",
+    "OBSERVE_ONLY": "The mode is observe",
+    "RECYCLE_OFF": "Recycling is switched off",
+    "UNKNOWN_STRATEGY": "No strategy of that name",
+    # Storing and loading.
+    "PARTIAL_CONSUMPTION": "Not every partition was read to its end",
+    "INDETERMINATE_RETRY": "A stage with undetermined order was retried",
+    "STORE_NOT_SHARED": "The store's directory is not shared with the executors",
+    "WRITE_FAILED": "Writing the entry failed",
+    "EMPTY": "The result is empty",
+    "TYPE_NOT_STORABLE": "A column type cannot be stored",
+    "ENTRY_MISSING": "The entry's files are gone",
+    "ENTRY_DAMAGED": "The entry's files are damaged",
+    "QUERY_FAILED": "The query failed",
+    "OWNER_GONE": "The application that wrote the entry ended before the commit",
+    "ANSWER_UNUSED": "The query ended without using the answer",
+    "SUPERSEDED": "A wider entry replaced it",
+    "REMOVED": "Removed by the user",
+    # The store.
+    "STORE_UNWRITABLE": "The recycling cache's directory or catalog cannot be used",
+    "CATALOG_RECREATED": "The catalog was damaged; it was moved aside and a new one was made",
+    "CATALOG_NEWER": "The catalog was written by a later version",
+    "CATALOG_BUSY": "Another process held the catalog's lock",
+    # The planner.
+    "PLANNER_DEADLINE": "The planner did not answer in time",
+    "PLANNER_DOWN": "The planner is not running",
+    "PLANNER_GAVE_UP": "The planner failed too often and is not started again",
+    "PLANNER_PROTOCOL": "The planner sent something that is not the protocol",
+    "PLANNER_VERSION_MISMATCH": "The jar and the Python package have different versions",
+    "PLANNER_NOT_STARTABLE": "The planner cannot be started",
+    "PLANNER_STARTING": "The planner is still starting",
+    "INTERNAL_ERROR": "An error inside spark_regions",
+    # Activation.
+    "WRONG_SPARK": "The jar was built for another Spark version",
+    "DISABLED": "spark_regions is switched off",
+    "INVALID_CONF": "A configuration value cannot be used",
+}
+
+REASONS: Mapping[str, str] = MappingProxyType(_TABLE)
+
+
+def sentence(code: str, detail: str = "") -> str:
+    """The sentence of a reason code, with its argument; an unknown code stands for itself."""
+    text = REASONS.get(code, code)
+    return f"{text} ({detail})." if detail else f"{text}."

@@ -1,0 +1,44 @@
+"""Strategy `always`: act at every eligible point, whatever it costs. It exists for tests."""
+
+from __future__ import annotations
+
+from spark_regions.costs.rates import WRITE_OVERHEAD_SECONDS
+from spark_regions.recycle.antichain import Choice
+from spark_regions.recycle.points import Point, Situation
+from spark_regions.stats.estimate import Estimate
+
+
+def choose(situation: Situation) -> Choice:
+    """Load what can be loaded, topmost first; then store the topmost eligible node of everything else.
+
+    Needs no history: an unmeasured point is stored with the whole remaining budget reserved.
+    """
+    plan = situation.plan
+    loads: dict[int, str] = {}
+    stack = [plan.root]
+    while stack:
+        number = stack.pop()
+        if number in situation.loads:
+            loads[number] = "ALWAYS"
+        else:
+            stack.extend(plan.nodes[number].children)
+    measured = {point.node: point for point in situation.points if point.ref is None}
+    stores: list[tuple[Point, str]] = []
+    lineages: set[str] = set()
+    over_loads = plan.above(loads)
+    stack = [plan.root]
+    while stack:
+        number = stack.pop()
+        if number in loads:
+            continue
+        signature = plan.nodes[number].signature
+        if number in situation.eligible and signature is not None and number not in over_loads:
+            if signature.lineage not in lineages:
+                lineages.add(signature.lineage)
+                unmeasured = Point(
+                    number, signature, Estimate(0.0, 0.0), 0.0, WRITE_OVERHEAD_SECONDS, 0.0, 0, 0.0, 0.0, 0.0
+                )
+                stores.append((measured.get(number, unmeasured), "ALWAYS"))
+            continue
+        stack.extend(reversed(plan.nodes[number].children))
+    return Choice(loads, tuple(stores), ())

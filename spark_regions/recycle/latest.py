@@ -1,0 +1,32 @@
+"""Strategy `latest` (Piglet §4.4): the last candidate before each sink."""
+
+from __future__ import annotations
+
+from spark_regions.recycle.antichain import Choice, best_antichain, too_cheap, where
+from spark_regions.recycle.points import Decline, Situation
+
+
+def choose(situation: Situation) -> Choice:
+    """The topmost measured point of each branch that is not loaded, whatever it is worth beyond nothing."""
+    loads = dict(best_antichain(situation, lambda point: Decline(point.node, "NOT_CHOSEN")).loads)
+    by_node = {point.node: point for point in situation.points if point.ref is None}
+    declines = [refused for point in by_node.values() if (refused := too_cheap(point))]
+    worth = {number: point for number, point in by_node.items() if not too_cheap(point)}
+    chosen: dict[int, str] = dict.fromkeys(loads, "load")
+    over_loads = situation.plan.above(loads)
+    lineages: set[str] = set()
+    stack = [situation.plan.root]
+    while stack:
+        number = stack.pop()
+        if number in chosen:
+            continue
+        if number in worth and number not in over_loads and worth[number].signature.lineage not in lineages:
+            chosen[number] = "store"
+            lineages.add(worth[number].signature.lineage)
+            continue
+        stack.extend(reversed(situation.plan.nodes[number].children))
+    for number in worth:
+        if chosen.get(number) != "store":
+            declines.append(Decline(number, where(situation, number, chosen)))
+    stores = tuple((worth[number], "LATEST") for number in sorted(chosen) if chosen[number] == "store")
+    return Choice(loads, stores, tuple(declines))

@@ -1,0 +1,59 @@
+"""Strategy `markov` (Piglet §4.4): benefit weighted by the probability of reuse, eq. 5 to 8."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from spark_regions.recycle.antichain import Choice, Verdict, best_antichain
+from spark_regions.recycle.points import Decline, Point, Situation
+from spark_regions.recycle.ski_rental import ski_rental
+
+
+def choose(situation: Situation) -> Choice:
+    """Points of the Pareto front by expected benefit minus write; ski-rental where no earlier run knew the point."""
+    front = {(point.node, point.ref) for point in pareto_front(p for p in situation.points if p.expected > 0)}
+
+    def markov(point: Point) -> Verdict | Decline:
+        rented = ski_rental(point)
+        if point.expected <= 0:
+            return rented
+        expected = max(point.expected, point.session)
+        gain = expected * point.benefit - point.write_seconds - point.extra_seconds
+        if (point.node, point.ref) not in front:
+            return Decline(point.node, "NOT_CHOSEN", "another point has more benefit and more probability")
+        if gain > 0:
+            return Verdict(gain, "BENEFIT")
+        if isinstance(rented, Verdict):
+            return rented
+        return Decline(
+            point.node,
+            "NOT_WORTH_WRITING",
+            f"{expected:.1f} uses of {point.benefit:.2f} s, write {point.write_seconds:.2f} s",
+        )
+
+    return best_antichain(situation, markov)
+
+
+def pareto_front(points: Iterable[Point]) -> list[Point]:
+    """Points such that no other has both a higher benefit and a higher probability (eq. 5 chooses among these).
+
+    Worked example, (benefit, probability): (5, 0.4), (4, 0.9), (3, 0.5): the third loses to the second on both.
+    """
+    known = list(points)
+    return [
+        point
+        for point in known
+        if not any(other.benefit > point.benefit and other.probability > point.probability for other in known)
+    ]
+
+
+def product(point: Point) -> float:
+    """P_total · t_benefit, the weight of eq. 5.
+
+    >>> from spark_regions.dag.plan import Signature
+    >>> from spark_regions.stats.estimate import Estimate
+    >>> point = Point(1, Signature("l", "c", frozenset(), ()), Estimate(5.0, 1.0), 1.0, 0.5, 1e6, 1, 1, 0, 0.5)
+    >>> product(point)
+    2.0
+    """
+    return point.probability * point.benefit

@@ -1,0 +1,272 @@
+"""Candidate materialization points of one plan (Piglet §4.1), with their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from spark_regions.costs.rates import Rates
+from spark_regions.dag.plan import Plan, Shared, Signature
+from spark_regions.dag.records import GraphView, Variant
+from spark_regions.recycle.frequency import (
+    Probability,
+    expected_uses,
+    session_uses,
+    total_probabilities,
+    unserved_shares,
+)
+from spark_regions.recycle.matching import Match, cover, serves
+from spark_regions.stats.estimate import Estimate, estimate
+from spark_regions.stats.operators import bytes_of, rows
+
+MIN_BENEFIT_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Decline:
+    node: int
+    code: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The result of a node, or of a wider DataFrame in its place.
+
+    :param recompute: seconds to compute it with what is loadable now
+    :param bytes: expected size of the files
+    :param past: executions that an entry would have served, and that no stored point above would have spared
+    :param expected: uses expected from earlier runs; 0 where there are none
+    :param session: uses expected from this session's own repeats
+    :param probability: eq. 6
+    :param extra_seconds: what computing it now costs beyond the node that it replaces
+    """
+
+    node: int
+    signature: Signature
+    recompute: Estimate
+    read_seconds: float
+    write_seconds: float
+    bytes: float
+    past: float
+    expected: float
+    session: float
+    probability: float
+    ref: str | None = None
+    extra_seconds: float = 0.0
+
+    @property
+    def benefit(self) -> float:
+        """Eq. 1: t_total - t_read, for one use."""
+        return self.recompute.value - self.read_seconds
+
+    @property
+    def uses(self) -> float:
+        return max(self.expected, self.session)
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """All that a strategy may look at.
+
+    :param loads: the best entry of every node that one serves
+    :param load_gains: what loading it saves now, in seconds
+    :param points: what could be stored
+    :param eligible: nodes that may be stored, measured or not
+    """
+
+    plan: Plan
+    loads: Mapping[int, Match]
+    load_gains: Mapping[int, float]
+    points: tuple[Point, ...]
+    eligible: frozenset[int]
+    confs: Mapping[str, str] = field(default_factory=dict)
+
+
+def eligible(plan: Plan, served: Mapping[int, Match]) -> frozenset[int]:
+    """Nodes whose result may be stored: not a source, nor a source's own columns passed on.
+
+    Piglet's sink writes or prints; the root of our plans comes before that, so it is a point. A node that an
+    entry serves
+    as it is needs no second one.
+    """
+    found = set()
+    for number, node in plan.nodes.items():
+        if node.signature is None or not node.storable or node.session or not node.children:
+            continue
+        if _same_as_source(plan, number) or (
+            number in served and not served[number].residual and not served[number].computed
+        ):
+            continue
+        found.add(number)
+    return frozenset(found)
+
+
+def points(
+    plan: Plan,
+    view: GraphView,
+    candidates: Iterable[int],
+    recompute: Mapping[int, Estimate],
+    rates: Rates,
+    parallelism: int,
+    rule: Probability,
+    loadable: Collection[str] = (),
+) -> tuple[list[Point], list[Decline]]:
+    """Every candidate with its numbers, and a decline where there are none."""
+    probabilities = total_probabilities(plan, view, rule)
+    shares = unserved_shares(plan, view, loadable)
+    found: list[Point] = []
+    declines: list[Decline] = []
+    for number in sorted(candidates):
+        node = plan.nodes[number]
+        assert node.signature is not None
+        signed = node.signature
+        size = bytes_of(node, view)
+        seconds = recompute.get(number)
+        variants = view.variants.get(signed.lineage, [])
+        if size is None or seconds is None or not any(v.executions for v in variants):
+            declines.append(Decline(number, "NO_HISTORY"))
+            continue
+        served, all_demands, past = _served(signed, variants, plan.expressions)
+        fraction = served / all_demands if all_demands else 1.0
+        share = shares.get(signed.lineage, 1.0)
+        stored = size.value * rates.stored_ratio
+        probability = probabilities.get(signed.lineage, 0.0)
+        found.append(
+            Point(
+                node=number,
+                signature=signed,
+                recompute=seconds,
+                read_seconds=rates.read_seconds(stored, parallelism),
+                write_seconds=rates.write_seconds(stored, parallelism),
+                bytes=stored,
+                past=past * share,
+                expected=expected_uses(signed.lineage, probability, view) * fraction * share,
+                session=session_uses(signed.lineage, view) * fraction * share,
+                probability=probability,
+            )
+        )
+    return found, declines
+
+
+def shared_points(
+    plan: Plan,
+    view: GraphView,
+    nodes: Mapping[int, Point],
+    recompute: Mapping[int, Estimate],
+    rates: Rates,
+    parallelism: int,
+    rule: Probability,
+) -> list[Point]:
+    """Wider DataFrames that this session has used at least twice, this query included.
+
+    Their rows and times come from whatever was measured on the same core; else from the replaced node, scaled by width.
+    A later use reads only the columns that it needs, about the node's width.
+    """
+    found: list[Point] = []
+    for shared in plan.shared:
+        node = plan.nodes[shared.node]
+        if (
+            shared.seen < 2
+            or node.signature is None
+            or node.session
+            or not serves_cleanly(plan, node.signature, shared)
+        ):
+            continue
+        kin = [v for v in view.by_core.get(shared.signature.core, ()) if shared.signature.conjuncts <= v.conjuncts]
+        cardinality = _shared_rows(shared, node.signature, view, kin)
+        seconds = _shared_seconds(shared.node, recompute, kin, parallelism)
+        if cardinality is None or seconds is None:
+            continue
+        width = max(shared.row_bytes, node.row_bytes, 1.0)
+        stored = cardinality.value * width * rates.stored_ratio
+        narrow = cardinality.value * max(min(node.row_bytes, width), 1.0) * rates.stored_ratio
+        probability = max((p for p in total_probabilities(plan, view, rule).values()), default=0.0)
+        exact = nodes.get(shared.node)
+        here = recompute.get(shared.node)
+        lineages = {v.lineage for v in kin} | {shared.signature.lineage, node.signature.lineage}
+        before = max(shared.seen - 1, sum(session_uses(each, view) for each in lineages))
+        found.append(
+            Point(
+                node=shared.node,
+                signature=shared.signature,
+                recompute=seconds,
+                read_seconds=rates.read_seconds(narrow, parallelism),
+                write_seconds=rates.write_seconds(stored, parallelism),
+                bytes=stored,
+                past=before,
+                expected=sum(expected_uses(each, probability, view) for each in lineages),
+                session=float(before),
+                probability=max(probability, exact.probability if exact else 0.0),
+                ref=shared.ref,
+                extra_seconds=max(0.0, seconds.value - here.value) if here else 0.0,
+            )
+        )
+    return found
+
+
+def serves_cleanly(plan: Plan, node: Signature, shared: Shared) -> bool:
+    if shared.signature.core != node.core:
+        return False
+    return not hasattr(serves(plan, node, shared.signature), "code")
+
+
+def _served(
+    stored: Signature, variants: Iterable[Variant], expressions: Mapping[str, tuple[str, ...]]
+) -> tuple[int, int, int]:
+    """Demands that the columns cover, all demands, and executions that they cover; of one operator kind a query."""
+    served: dict[str, int] = {}
+    demands: dict[str, int] = {}
+    past: dict[str, int] = {}
+    for variant in variants:
+        demands[variant.kind] = demands.get(variant.kind, 0) + variant.demands
+        if not cover(variant.columns, stored.columns, expressions).missing:
+            served[variant.kind] = served.get(variant.kind, 0) + variant.demands
+            past[variant.kind] = past.get(variant.kind, 0) + variant.executions
+    # A Project over a Join is one use of the lineage, not two: the operator kind asked for most stands for all.
+    top = max(served, key=lambda kind: served[kind], default=None)
+    if top is None:
+        return 0, max(demands.values(), default=0), 0
+    return served[top], demands[top], past[top]
+
+
+def _same_as_source(plan: Plan, node: int) -> bool:
+    """A chain of operators that keeps a source's rows and adds no column."""
+    top = plan.nodes[node].signature
+    current = plan.nodes[node]
+    while len(current.children) == 1:
+        current = plan.nodes[current.children[0]]
+    source = current.signature
+    if top is None or source is None or current.children:
+        return False
+    return top.lineage == source.lineage and set(top.columns) <= set(source.columns)
+
+
+def _shared_rows(shared: Shared, node: Signature, view: GraphView, kin: list[Variant]) -> Estimate | None:
+    exact = rows(shared.signature.lineage, view)
+    if exact is not None:
+        return exact
+    widest = sorted((v for v in kin if v.rows.count), key=lambda v: len(v.conjuncts))
+    if widest:
+        found = estimate(widest[0].rows)
+        if found is not None:
+            # Every filter that the kin had and the shared point lacks may have removed rows: two thirds, as a guess.
+            return found.scaled(3.0 ** len(widest[0].conjuncts - shared.signature.conjuncts), 0.3)
+    own = rows(node.lineage, view)
+    if own is None:
+        return None
+    return own.scaled(3.0 ** len(node.conjuncts - shared.signature.conjuncts), 0.3)
+
+
+def _shared_seconds(
+    node: int, recompute: Mapping[int, Estimate], kin: list[Variant], parallelism: int
+) -> Estimate | None:
+    totals = [found for v in kin if (found := estimate(v.total)) is not None]
+    best = max(totals, key=lambda each: each.value, default=None)
+    here = recompute.get(node)
+    if best is None:
+        return here
+    whole = best.scaled(1 / max(parallelism, 1), 0.7)
+    if here is not None and here.value > whole.value:
+        return here
+    return whole

@@ -1,0 +1,68 @@
+"""Cardinality, width and time of a plan's operators, from what the graph has seen."""
+
+from __future__ import annotations
+
+from spark_regions.dag.moments import Moments
+from spark_regions.dag.plan import Node, Plan
+from spark_regions.dag.records import GraphView, Variant
+from spark_regions.stats.estimate import Estimate, estimate
+
+OTHER_COLUMNS = 0.5
+"""Trust in the time of the same operator on the same rows with other columns."""
+
+
+def own_seconds(plan: Plan, view: GraphView) -> dict[int, Estimate]:
+    """Task-seconds of each operator alone, where known: of the same columns, else of any columns."""
+    known: dict[int, Estimate] = {}
+    for number, node in plan.nodes.items():
+        found = _exact_or_kin(node, view, "seconds")
+        if found is not None:
+            known[number] = found
+    return known
+
+
+def total_seconds(plan: Plan, view: GraphView) -> dict[int, Estimate]:
+    """Task-seconds of each operator with everything below it, where it once ran without a load."""
+    known: dict[int, Estimate] = {}
+    for number, node in plan.nodes.items():
+        found = _exact_or_kin(node, view, "total")
+        if found is not None:
+            known[number] = found
+    return known
+
+
+def rows(lineage: str, view: GraphView) -> Estimate | None:
+    """Cardinality: equal for every operator of one lineage, so all of them count."""
+    merged = Moments()
+    for variant in sorted(view.variants.get(lineage, ()), key=lambda each: each.last):
+        merged = merged.merge(variant.rows)
+    return estimate(merged)
+
+
+def bytes_of(node: Node, view: GraphView) -> Estimate | None:
+    """Size of a node's result: observed, else cardinality times width (the factors of eq. 4)."""
+    if node.signature is None:
+        return None
+    for variant in view.variants.get(node.signature.lineage, ()):
+        if variant.shape == node.signature.shape and variant.bytes.count:
+            return estimate(variant.bytes)
+    cardinality = rows(node.signature.lineage, view)
+    if cardinality is None:
+        return None
+    return cardinality.scaled(max(node.row_bytes, 1.0), 0.7)
+
+
+def _exact_or_kin(node: Node, view: GraphView, field: str) -> Estimate | None:
+    if node.signature is None:
+        return None
+    kin: list[Variant] = [v for v in view.variants.get(node.signature.lineage, ()) if v.kind == node.operator]
+    shape = node.signature.shape
+    for variant in kin:
+        if variant.shape == shape:
+            exact = estimate(getattr(variant, field))
+            if exact is not None:
+                return exact
+    merged = Moments()
+    for variant in sorted(kin, key=lambda each: each.last):
+        merged = merged.merge(getattr(variant, field))
+    return estimate(merged, OTHER_COLUMNS)

@@ -1,0 +1,155 @@
+"""What the command line shows and changes: entries, the graph, and the store's health."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from spark_regions.dag.records import Entry
+from spark_regions.store import entries as records
+from spark_regions.store.graph import window
+from spark_regions.store.opening import Place, open_catalog, place
+from spark_regions.store.records import to_variant
+from spark_regions.store.schema import CALIBRATION, EDGE, ENTRY, HEAD, LEASE, OPERATOR, RUN
+from spark_regions.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class GraphSnapshot:
+    """The global operator graph: operators by lineage, and edges with their windowed uses."""
+
+    operators: list[dict[str, Any]]
+    edges: list[dict[str, Any]]
+    entries: list[Entry]
+    runs: int
+
+
+@contextlib.contextmanager
+def opened(directory: str, namespace: str, catalog_url: str = "") -> Iterator[Store]:
+    """The store of a namespace, for one command.
+
+    :raises StoreError: it cannot be opened
+    """
+    where = place(directory, namespace, catalog_url)
+    catalog = open_catalog(where)
+    try:
+        yield Store(catalog, where)
+    finally:
+        catalog.close()
+
+
+def list_entries(store: Store) -> list[Entry]:
+    """All entries, the oldest first."""
+    return store.catalog.read(records.all_entries)
+
+
+def remove_entry(store: Store, name: str) -> bool:
+    """Evict an entry by id or unique prefix; its files go when nobody reads them. False if there is none."""
+    matching = [entry.id for entry in list_entries(store) if entry.id == name or entry.id.startswith(name)]
+    if name not in matching and len(matching) != 1:
+        return False
+    store.abandon(name if name in matching else matching[0], "REMOVED")
+    return True
+
+
+def clear(store: Store) -> int:
+    """Evict every committed entry and forget what dead applications reserved. Returns how many were evicted."""
+    committed = [entry.id for entry in list_entries(store) if entry.state == "committed"]
+    for name in committed:
+        store.abandon(name, "REMOVED")
+    store.sweep_dead(lambda entry, now: False)
+    return len(committed)
+
+
+def graph_snapshot(store: Store, runs: int = 20) -> GraphSnapshot:
+    """Operators, edges of the last `runs` runs, and entries."""
+
+    def work(connection: sa.Connection) -> GraphSnapshot:
+        operators: dict[str, dict[str, Any]] = {}
+        for row in connection.execute(sa.select(OPERATOR)):
+            variant = to_variant(row)
+            merged = operators.setdefault(
+                variant.lineage,
+                {"lineage": variant.lineage, "core": variant.core, "kinds": set(), "rows": None, "bytes": None,
+                 "seconds": 0.0, "demands": 0, "executions": 0},
+            )  # fmt: skip
+            merged["kinds"].add(variant.kind)
+            merged["seconds"] += variant.seconds.mean
+            merged["demands"] = max(merged["demands"], variant.demands)
+            merged["executions"] = max(merged["executions"], variant.executions)
+            if variant.rows.count:
+                merged["rows"] = variant.rows.mean
+            if variant.bytes.count:
+                merged["bytes"] = max(merged["bytes"] or 0.0, variant.bytes.mean)
+        for each in operators.values():
+            each["kinds"] = sorted(each["kinds"])
+        ids = window(connection, runs, None)
+        query = (
+            sa.select(EDGE.c.child, EDGE.c.parent, sa.func.count(), sa.func.sum(EDGE.c.occurrences))
+            .where(EDGE.c.run_id.in_(ids))
+            .group_by(EDGE.c.child, EDGE.c.parent)
+        )
+        edges = [
+            {"child": child, "parent": parent, "runs": count, "occurrences": total}
+            for child, parent, count, total in connection.execute(query)
+        ]
+        return GraphSnapshot(list(operators.values()), edges, records.all_entries(connection), len(ids))
+
+    return store.catalog.read(work)
+
+
+def doctor(directory: str, namespace: str, catalog_url: str = "") -> dict[str, Any]:
+    """Facts about a store, for people who look for a fault; a store that cannot be opened is a fact too."""
+    where: Place = place(directory, namespace, catalog_url)
+    facts: dict[str, Any] = {
+        "namespace": where.namespace,
+        "data": where.data,
+        "catalog": _without_password(where.catalog_url),
+        "revision_expected": HEAD,
+    }
+    try:
+        catalog = open_catalog(where)
+    except Exception as error:
+        return facts | {"error": f"{type(error).__name__}: {error}"}
+    try:
+        facts |= catalog.read(_counts)
+    finally:
+        catalog.close()
+    if where.local_data is not None:
+        facts["data_mode"] = oct(where.local_data.stat().st_mode & 0o777)
+        facts["directories"] = sum(1 for _ in os.scandir(where.local_data))
+    if where.catalog_file is not None:
+        facts["catalog_bytes"] = where.catalog_file.stat().st_size
+        facts["corrupt_copies"] = sorted(p.name for p in where.catalog_file.parent.glob("*.corrupt-*") if p.is_file())
+    return facts | {"notices": where.notices}
+
+
+def _counts(connection: sa.Connection) -> dict[str, Any]:
+    def count(table: sa.Table, *where: sa.ColumnElement[bool]) -> int:
+        return connection.execute(sa.select(sa.func.count()).select_from(table).where(*where)).scalar() or 0
+
+    size = connection.execute(sa.select(sa.func.coalesce(sa.func.sum(ENTRY.c.bytes), 0))).scalar()
+    measured = connection.execute(sa.select(CALIBRATION.c.location, CALIBRATION.c.name, CALIBRATION.c.value))
+    return {
+        "revision": connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar(),
+        "entries": count(ENTRY, ENTRY.c.state == "committed"),
+        "pending": count(ENTRY, ENTRY.c.state == "pending"),
+        "evicted": count(ENTRY, ENTRY.c.state == "evicted"),
+        "bytes": int(size or 0),
+        "operators": count(OPERATOR),
+        "edges": count(EDGE),
+        "runs": count(RUN, RUN.c.queries > 0),
+        "applications_alive": count(RUN, RUN.c.ended.is_(None), RUN.c.heartbeat > time.time() - records.DEAD_SECONDS),
+        "leases": count(LEASE),
+        "calibration": {f"{location} {name}": value for location, name, value in measured},
+    }
+
+
+def _without_password(url: str) -> str:
+    return sa.make_url(url).render_as_string(hide_password=True)

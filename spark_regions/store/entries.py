@@ -1,0 +1,95 @@
+"""Records of stored results: `pending → committed → (leased)* → evicted` (DESIGN §7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import sqlalchemy as sa
+
+from spark_regions.dag.records import Entry
+from spark_regions.store.records import from_entry, to_entry
+from spark_regions.store.schema import ENTRY, LEASE, RUN
+
+DEAD_SECONDS = 120.0
+"""An application without a heartbeat for so long is dead: its leases and reservations end."""
+
+
+def entries_on(connection: sa.Connection, cores: Iterable[str]) -> list[Entry]:
+    """Pending and committed entries on the cores."""
+    return [to_entry(row) for row in connection.execute(_ON, {"cores": sorted(set(cores))})]
+
+
+def all_entries(connection: sa.Connection) -> list[Entry]:
+    return [to_entry(row) for row in connection.execute(sa.select(ENTRY).order_by(ENTRY.c.created))]
+
+
+def get(connection: sa.Connection, name: str) -> Entry | None:
+    row = connection.execute(sa.select(ENTRY).where(ENTRY.c.id == name)).first()
+    return to_entry(row) if row else None
+
+
+def insert(connection: sa.Connection, entry: Entry) -> None:
+    connection.execute(sa.insert(ENTRY), from_entry(entry))
+
+
+def update(connection: sa.Connection, name: str, **values: Any) -> bool:
+    return bool(connection.execute(sa.update(ENTRY).where(ENTRY.c.id == name).values(**values)).rowcount)
+
+
+def delete(connection: sa.Connection, ids: Iterable[str]) -> None:
+    connection.execute(sa.delete(ENTRY).where(ENTRY.c.id.in_(list(ids))))
+
+
+def mark_evicted(connection: sa.Connection, ids: Iterable[str], reason: str) -> None:
+    """Hide entries from matching; their bytes count until the files are gone."""
+    connection.execute(sa.update(ENTRY).where(ENTRY.c.id.in_(list(ids))).values(state="evicted", reason=reason))
+
+
+def lease(connection: sa.Connection, name: str, application: str, query: int, now: float) -> bool:
+    """Keep an entry's files until `release`; False where it is gone."""
+    committed = sa.select(ENTRY.c.id).where(ENTRY.c.id == name, ENTRY.c.state == "committed")
+    if connection.execute(committed).first() is None:
+        return False
+    key = (LEASE.c.entry == name, LEASE.c.application == application, LEASE.c.query == query)
+    if not connection.execute(sa.update(LEASE).where(*key).values(heartbeat=now)).rowcount:
+        connection.execute(sa.insert(LEASE).values(entry=name, application=application, query=query, heartbeat=now))
+    return True
+
+
+def release(connection: sa.Connection, application: str, name: str | None = None, query: int | None = None) -> None:
+    """End leases: of one entry and query, or all of the application's."""
+    statement = sa.delete(LEASE).where(LEASE.c.application == application)
+    if name is not None:
+        statement = statement.where(LEASE.c.entry == name)
+    if query is not None:
+        statement = statement.where(LEASE.c.query == query)
+    connection.execute(statement)
+
+
+def leased(connection: sa.Connection, now: float) -> frozenset[str]:
+    """Entries with a living lease."""
+    query = sa.select(LEASE.c.entry).where(LEASE.c.heartbeat > now - DEAD_SECONDS).distinct()
+    return frozenset(connection.execute(query).scalars())
+
+
+def heartbeat(connection: sa.Connection, application: str, run: int, now: float) -> None:
+    connection.execute(sa.update(RUN).where(RUN.c.id == run).values(heartbeat=now))
+    connection.execute(sa.update(LEASE).where(LEASE.c.application == application).values(heartbeat=now))
+
+
+def drop_dead_leases(connection: sa.Connection, now: float) -> None:
+    connection.execute(sa.delete(LEASE).where(LEASE.c.heartbeat <= now - DEAD_SECONDS))
+
+
+def pull_back_future(connection: sa.Connection, now: float) -> None:
+    """After a clock was set back: what lies in the future starts to age now."""
+    limit = now + DEAD_SECONDS
+    connection.execute(sa.update(RUN).where(RUN.c.heartbeat > limit).values(heartbeat=now))
+    connection.execute(sa.update(LEASE).where(LEASE.c.heartbeat > limit).values(heartbeat=now))
+    connection.execute(sa.update(ENTRY).where(ENTRY.c.used > limit).values(used=now))
+
+
+_ON = sa.select(ENTRY).where(
+    ENTRY.c.core.in_(sa.bindparam("cores", expanding=True)), ENTRY.c.state.in_(("pending", "committed"))
+)

@@ -1,0 +1,234 @@
+"""The global operator graph in the catalog (Piglet §4.3)."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+
+from spark_regions.dag.records import EdgeUse, Variant, VariantKey
+from spark_regions.store.records import from_variant, to_variant
+from spark_regions.store.schema import CALIBRATION, EDGE, ENTRY, OPERATOR, OPERATOR_COLUMN, RUN
+
+KEEP_RUNS = 1000
+KEEP_OPERATORS = 200_000
+_CHUNK = 300
+_KIN = 200
+
+
+@dataclass(slots=True)
+class Batch:
+    """Observations that wait to be written.
+
+    :param columns: (core, column) to (inputs of a computed column, times asked for)
+    :param calibration: (location, name) to value
+    """
+
+    variants: dict[VariantKey, Variant] = field(default_factory=dict)
+    edges: dict[tuple[str, str], int] = field(default_factory=dict)
+    columns: dict[tuple[str, str], tuple[tuple[str, ...] | None, int]] = field(default_factory=dict)
+    calibration: dict[tuple[str, str], float] = field(default_factory=dict)
+    queries: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.variants or self.edges or self.columns or self.calibration or self.queries)
+
+    def add_variant(self, variant: Variant) -> None:
+        before = self.variants.get(variant.key)
+        self.variants[variant.key] = before.merge(variant) if before else variant
+
+    def add_edge(self, child: str, parent: str) -> None:
+        self.edges[(child, parent)] = self.edges.get((child, parent), 0) + 1
+
+    def add_column(self, core: str, column: str, inputs: tuple[str, ...] | None) -> None:
+        before = self.columns.get((core, column))
+        self.columns[(core, column)] = (inputs or (before[0] if before else None), (before[1] if before else 0) + 1)
+
+
+def variants_of(connection: sa.Connection, lineages: Iterable[str]) -> dict[str, list[Variant]]:
+    """Every variant of the lineages."""
+    found: dict[str, list[Variant]] = {}
+    for chunk in _chunks(sorted(set(lineages))):
+        for row in connection.execute(_BY_LINEAGE, {"lineages": chunk}):
+            variant = to_variant(row)
+            found.setdefault(variant.lineage, []).append(variant)
+    return found
+
+
+def variants_on(connection: sa.Connection, cores: Iterable[str]) -> dict[str, list[Variant]]:
+    """The variants on each core that were seen last."""
+    found: dict[str, list[Variant]] = {}
+    for core in set(cores):
+        found[core] = [to_variant(row) for row in connection.execute(_BY_CORE, {"core": core})]
+    return found
+
+
+def window(connection: sa.Connection, size: int, without: int | None) -> list[int]:
+    """Ids of the last runs that executed something, this one left out."""
+    query = sa.select(RUN.c.id).where(RUN.c.queries > 0, RUN.c.id != (without or -1))
+    return list(connection.execute(query.order_by(RUN.c.id.desc()).limit(max(size, 0))).scalars())
+
+
+def edges_of(connection: sa.Connection, children: Iterable[str], runs: Sequence[int]) -> dict[str, dict[str, EdgeUse]]:
+    """Uses of the edges out of `children` within `runs`."""
+    found: dict[str, dict[str, EdgeUse]] = {}
+    if not runs:
+        return found
+    for chunk in _chunks(sorted(set(children))):
+        for child, parent, count, total in connection.execute(_EDGES, {"children": chunk, "runs": list(runs)}):
+            found.setdefault(child, {})[parent] = EdgeUse(int(count), int(total))
+    return found
+
+
+def served(connection: sa.Connection, lineages: Iterable[str]) -> frozenset[str]:
+    """Those of the lineages that a committed entry has."""
+    found: set[str] = set()
+    for chunk in _chunks(sorted(set(lineages))):
+        query = sa.select(ENTRY.c.lineage).where(ENTRY.c.lineage.in_(chunk), ENTRY.c.state == "committed")
+        found.update(connection.execute(query).scalars())
+    return frozenset(found)
+
+
+def calibration(connection: sa.Connection, location: str) -> dict[str, float]:
+    query = sa.select(CALIBRATION.c.name, CALIBRATION.c.value).where(CALIBRATION.c.location == location)
+    return {row.name: row.value for row in connection.execute(query)}
+
+
+def write_batch(connection: sa.Connection, batch: Batch, run: int) -> None:
+    """Merge observations into the graph."""
+    now = time.time()
+    _write_variants(connection, batch.variants)
+    _write_edges(connection, batch.edges, run)
+    _write_columns(connection, batch.columns, now)
+    for (location, name), value in batch.calibration.items():
+        _upsert(connection, CALIBRATION, {"location": location, "name": name}, {"value": value, "updated": now})
+    if batch.queries:
+        connection.execute(sa.update(RUN).where(RUN.c.id == run).values(queries=RUN.c.queries + batch.queries))
+
+
+def prune(connection: sa.Connection) -> None:
+    """Forget the oldest runs and operators beyond what is kept."""
+    last = connection.execute(sa.select(sa.func.max(RUN.c.id))).scalar() or 0
+    connection.execute(sa.delete(EDGE).where(EDGE.c.run_id <= last - KEEP_RUNS))
+    connection.execute(sa.delete(RUN).where(RUN.c.id <= last - KEEP_RUNS))
+    count = connection.execute(sa.select(sa.func.count()).select_from(OPERATOR)).scalar() or 0
+    if count > KEEP_OPERATORS:
+        oldest = sa.select(OPERATOR.c.id).order_by(OPERATOR.c.last).limit(count - KEEP_OPERATORS)
+        connection.execute(sa.delete(OPERATOR).where(OPERATOR.c.id.in_(oldest)))
+
+
+_BY_LINEAGE = sa.select(OPERATOR).where(OPERATOR.c.lineage.in_(sa.bindparam("lineages", expanding=True)))
+_BY_CORE = (
+    sa.select(OPERATOR).where(OPERATOR.c.core == sa.bindparam("core")).order_by(OPERATOR.c.last.desc()).limit(_KIN)
+)
+_EDGES = (
+    sa.select(EDGE.c.child, EDGE.c.parent, sa.func.count(), sa.func.sum(EDGE.c.occurrences))
+    .where(
+        EDGE.c.child.in_(sa.bindparam("children", expanding=True)),
+        EDGE.c.run_id.in_(sa.bindparam("runs", expanding=True)),
+    )
+    .group_by(EDGE.c.child, EDGE.c.parent)
+)
+
+
+def _write_variants(connection: sa.Connection, variants: Mapping[VariantKey, Variant]) -> None:
+    known: dict[VariantKey, Variant] = {}
+    for found in variants_of(connection, (key[0] for key in variants)).values():
+        known.update((variant.key, variant) for variant in found)
+    fresh: list[dict[str, Any]] = []
+    changed: list[dict[str, Any]] = []
+    for key, variant in variants.items():
+        if key in known:
+            row = from_variant(known[key].merge(variant))
+            changed.append({f"b_{name}": value for name, value in row.items()})
+        else:
+            fresh.append(from_variant(variant))
+    if fresh:
+        connection.execute(sa.insert(OPERATOR), fresh)
+    if changed:
+        names = changed[0].keys()
+        update = (
+            sa.update(OPERATOR)
+            .where(
+                OPERATOR.c.lineage == sa.bindparam("b_lineage"),
+                OPERATOR.c.kind == sa.bindparam("b_kind"),
+                OPERATOR.c.shape == sa.bindparam("b_shape"),
+            )
+            .values({name[2:]: sa.bindparam(name) for name in names if name not in ("b_lineage", "b_kind", "b_shape")})
+        )
+        connection.execute(update, changed)
+
+
+def _write_edges(connection: sa.Connection, edges: Mapping[tuple[str, str], int], run: int) -> None:
+    if not edges:
+        return
+    known: set[tuple[str, str]] = set()
+    for chunk in _chunks(sorted({child for child, _ in edges})):
+        query = sa.select(EDGE.c.child, EDGE.c.parent).where(EDGE.c.run_id == run, EDGE.c.child.in_(chunk))
+        known.update((child, parent) for child, parent in connection.execute(query))
+    rows = [{"b_child": c, "b_parent": p, "b_run": run, "more": n} for (c, p), n in edges.items()]
+    fresh = [row for row in rows if (row["b_child"], row["b_parent"]) not in known]
+    changed = [row for row in rows if (row["b_child"], row["b_parent"]) in known]
+    if fresh:
+        connection.execute(
+            sa.insert(EDGE),
+            [{"child": r["b_child"], "parent": r["b_parent"], "run_id": run, "occurrences": r["more"]} for r in fresh],
+        )
+    if changed:
+        connection.execute(
+            sa.update(EDGE)
+            .where(
+                EDGE.c.child == sa.bindparam("b_child"),
+                EDGE.c.parent == sa.bindparam("b_parent"),
+                EDGE.c.run_id == sa.bindparam("b_run"),
+            )
+            .values(occurrences=EDGE.c.occurrences + sa.bindparam("more")),
+            changed,
+        )
+
+
+def _write_columns(
+    connection: sa.Connection, columns: Mapping[tuple[str, str], tuple[tuple[str, ...] | None, int]], now: float
+) -> None:
+    if not columns:
+        return
+    known: set[tuple[str, str]] = set()
+    for chunk in _chunks(sorted({core for core, _ in columns})):
+        query = sa.select(OPERATOR_COLUMN.c.core, OPERATOR_COLUMN.c.column).where(OPERATOR_COLUMN.c.core.in_(chunk))
+        known.update((core, column) for core, column in connection.execute(query))
+    fresh, changed = [], []
+    for (core, column), (inputs, count) in columns.items():
+        text = None if inputs is None else json.dumps(inputs)
+        if (core, column) in known:
+            changed.append({"b_core": core, "b_column": column, "b_inputs": text, "more": count, "now": now})
+        else:
+            fresh.append({"core": core, "column": column, "inputs": text, "count": count, "last": now})
+    if fresh:
+        connection.execute(sa.insert(OPERATOR_COLUMN), fresh)
+    if changed:
+        table = OPERATOR_COLUMN.c
+        connection.execute(
+            sa.update(OPERATOR_COLUMN)
+            .where(table.core == sa.bindparam("b_core"), table.column == sa.bindparam("b_column"))
+            .values(
+                inputs=sa.func.coalesce(sa.bindparam("b_inputs", type_=sa.Text), table.inputs),
+                count=table.count + sa.bindparam("more"),
+                last=sa.bindparam("now"),
+            ),
+            changed,
+        )
+
+
+def _upsert(connection: sa.Connection, table: sa.Table, key: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+    where = [table.c[name] == value for name, value in key.items()]
+    if not connection.execute(sa.update(table).where(*where).values(**values)).rowcount:
+        connection.execute(sa.insert(table).values(**key, **values))
+
+
+def _chunks(items: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(items), _CHUNK):
+        yield items[start : start + _CHUNK]

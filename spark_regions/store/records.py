@@ -1,0 +1,70 @@
+"""Rows of the catalog to values of `dag.records`, and back."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from spark_regions.dag.moments import Moments
+from spark_regions.dag.records import Entry, Variant
+
+_MOMENTS = ("rows", "bytes", "seconds", "total")
+
+
+def to_variant(row: Any) -> Variant:
+    values = row._mapping
+    moments = {
+        name: Moments(
+            values[f"{name}_count"], values[f"{name}_mean"], values[f"{name}_m2"], values[f"{name}_last"]
+        )
+        for name in _MOMENTS
+    }  # fmt: skip
+    return Variant(
+        lineage=values["lineage"],
+        kind=values["kind"],
+        shape=values["shape"],
+        core=values["core"],
+        conjuncts=frozenset(json.loads(values["conjuncts"])),
+        columns=tuple(json.loads(values["columns"])),
+        demands=values["demands"],
+        executions=values["executions"],
+        last=values["last"],
+        **moments,
+    )
+
+
+def from_variant(variant: Variant) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "lineage": variant.lineage,
+        "kind": variant.kind,
+        "shape": variant.shape,
+        "core": variant.core,
+        "conjuncts": json.dumps(sorted(variant.conjuncts)),
+        "columns": json.dumps(variant.columns),
+        "demands": variant.demands,
+        "executions": variant.executions,
+        "last": variant.last,
+    }
+    for name in _MOMENTS:
+        moments: Moments = getattr(variant, name)
+        row |= {
+            f"{name}_count": moments.count,
+            f"{name}_mean": moments.mean,
+            f"{name}_m2": moments.m2,
+            f"{name}_last": moments.last,
+        }
+    return row
+
+
+def to_entry(row: Any) -> Entry:
+    values = dict(row._mapping)
+    values["conjuncts"] = frozenset(json.loads(values["conjuncts"]))
+    values["columns"] = tuple(json.loads(values["columns"]))
+    return Entry(**values)
+
+
+def from_entry(entry: Entry) -> dict[str, Any]:
+    row = {name: getattr(entry, name) for name in Entry.__dataclass_fields__}
+    row["conjuncts"] = json.dumps(sorted(entry.conjuncts))
+    row["columns"] = json.dumps(entry.columns)
+    return row

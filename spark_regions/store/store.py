@@ -1,0 +1,296 @@
+"""The recycling cache: records and files together."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+import sqlalchemy as sa
+
+from spark_regions.dag.records import Entry
+from spark_regions.store import entries as records
+from spark_regions.store.catalog import Catalog
+from spark_regions.store.files import delete_entry, leftovers
+from spark_regions.store.opening import Place
+from spark_regions.store.schema import ENTRY, RUN
+
+LEFTOVER_SECONDS = 3600.0
+
+Admit = Callable[[list[Entry], frozenset[str]], "Iterable[str] | None"]
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """This application in the catalog."""
+
+    id: int
+    application: str
+    name: str
+
+
+class Store:
+    """Entries of one namespace.
+
+    Files of a local store are deleted here; locations elsewhere are collected in `sweep` for the driver.
+    """
+
+    def __init__(self, catalog: Catalog, where: Place, clock: Clock = time.time) -> None:
+        self.catalog = catalog
+        self.where = where
+        self.clock = clock
+        self.sweep: list[str] = []
+        self.host = socket.gethostname()
+
+    def begin(self, application: str, name: str) -> Run:
+        """Register an application; the same one again gets its run back."""
+        now = self.clock()
+
+        def work(connection: sa.Connection) -> int:
+            found = connection.execute(sa.select(RUN.c.id).where(RUN.c.application == application)).scalar()
+            owner = {"heartbeat": now, "ended": None, "owner_host": self.host, "owner_pid": os.getpid()}
+            if found is not None:
+                connection.execute(sa.update(RUN).where(RUN.c.id == found).values(**owner))
+                return int(found)
+            values = {"application": application[:256], "name": name[:256], "started": now, "queries": 0, **owner}
+            made = connection.execute(sa.insert(RUN).values(**values)).inserted_primary_key
+            return int(made[0]) if made else 0
+
+        return Run(self.catalog.write(work), application, name)
+
+    def end(self, run: Run) -> None:
+        """The application ended regularly: its leases and reservations too."""
+        now = self.clock()
+
+        def work(connection: sa.Connection) -> list[str]:
+            connection.execute(sa.update(RUN).where(RUN.c.id == run.id).values(ended=now, heartbeat=now))
+            records.release(connection, run.application)
+            query = sa.select(ENTRY.c.id).where(ENTRY.c.application == run.application, ENTRY.c.state == "pending")
+            abandoned = list(connection.execute(query).scalars())
+            records.mark_evicted(connection, abandoned, "OWNER_GONE")
+            return abandoned
+
+        self._remove_unleased(self.catalog.write(work))
+
+    def new_entry(self, entry: Entry) -> Entry:
+        """A pending record's values: id, location, owner."""
+        name = "e" + uuid.uuid4().hex
+        now = self.clock()
+        location = f"{self.where.data}/{name}"
+        return replace(
+            entry, id=name, location=location, state="pending", created=now, used=now, owner_host=self.host,
+            owner_pid=os.getpid(),
+        )  # fmt: skip
+
+    def admit(
+        self,
+        leases: Iterable[tuple[str, str, int]],
+        reservations: Iterable[tuple[Entry, Admit]],
+        seconds: float,
+    ) -> tuple[frozenset[str], dict[str, str]]:
+        """Take leases and reserve bytes in one transaction.
+
+        :param leases: (entry, application, query)
+        :param reservations: with a function that names what has to be evicted for it, or None where there is no room
+        :returns: entries whose lease failed, and reservations that failed with their reason code
+        """
+        wanted = list(reservations)
+        reads = list(leases)
+        now = self.clock()
+
+        def work(connection: sa.Connection) -> tuple[set[str], dict[str, str], list[str]]:
+            gone = {
+                name
+                for name, application, query in reads
+                if not records.lease(connection, name, application, query, now)
+            }
+            refused: dict[str, str] = {}
+            evicted: list[str] = []
+            if wanted:
+                known = records.all_entries(connection)
+                leased = records.leased(connection, now)
+                for entry, room in wanted:
+                    if any(_same_result(entry, other) for other in known if other.state != "evicted"):
+                        refused[entry.id] = "PENDING_ELSEWHERE"
+                        continue
+                    victims = room(known, leased)
+                    if victims is None:
+                        refused[entry.id] = "OVER_BUDGET"
+                        continue
+                    out = set(victims)
+                    records.delete(connection, out)
+                    evicted.extend(out)
+                    known = [other for other in known if other.id not in out] + [entry]
+                    records.insert(connection, entry)
+            return gone, refused, evicted
+
+        gone, refused, evicted = self.catalog.write(work, seconds)
+        self._delete_files(evicted)
+        return frozenset(gone), refused
+
+    def commit(
+        self, name: str, rows: int, size: int, seconds: float, superseded: Callable[[Entry, Entry], bool]
+    ) -> str:
+        """The entry's manifest is on disk.
+
+        :param superseded: whether the new entry (first) replaces another one
+        :returns: "" or the reason why the entry was dropped
+        """
+        now = self.clock()
+
+        def work(connection: sa.Connection) -> tuple[str, list[str]]:
+            entry = records.get(connection, name)
+            if entry is None or entry.state != "pending":
+                return "ENTRY_MISSING", [] if entry is None else [name]
+            records.update(connection, name, state="committed", rows=rows, bytes=size, used=now, created=now)
+            if size > entry.bytes:
+                records.mark_evicted(connection, [name], "OVER_BUDGET")
+                return "OVER_BUDGET", [name]
+            committed = replace(entry, rows=rows, bytes=size)
+            others = [other for other in records.entries_on(connection, [entry.core]) if other.state == "committed"]
+            old = [other.id for other in others if superseded(committed, other)]
+            records.mark_evicted(connection, old, "SUPERSEDED")
+            return "", old
+
+        outcome, removed = self.catalog.write(work)
+        self._remove_unleased(removed)
+        return outcome
+
+    def abandon(self, name: str, reason: str) -> None:
+        """A pending entry was not finished, or a committed one turned out to be unusable."""
+        self.catalog.write(lambda connection: records.mark_evicted(connection, [name], reason))
+        self._remove_unleased([name])
+
+    def abandon_pending(self, application: str, query: int, older_than: float) -> None:
+        """Reservations of a query that ended without using them."""
+
+        def work(connection: sa.Connection) -> list[str]:
+            where = (
+                ENTRY.c.application == application,
+                ENTRY.c.query == query,
+                ENTRY.c.state == "pending",
+                ENTRY.c.created < older_than,
+            )
+            found = list(connection.execute(sa.select(ENTRY.c.id).where(*where)).scalars())
+            records.mark_evicted(connection, found, "ANSWER_UNUSED")
+            return found
+
+        self._remove_unleased(self.catalog.write(work))
+
+    def used(self, name: str, predicted: float, measured: float, contradicted: bool) -> None:
+        """A load ran: what it was predicted to save, and what it saved."""
+        now = self.clock()
+
+        def work(connection: sa.Connection) -> None:
+            entry = records.get(connection, name)
+            if entry is None:
+                return
+            records.update(
+                connection,
+                name,
+                used=max(now, entry.used),
+                uses=entry.uses + 1,
+                predicted_seconds=entry.predicted_seconds + predicted,
+                measured_seconds=entry.measured_seconds + measured,
+                contradictions=entry.contradictions + 1 if contradicted else 0,
+            )
+
+        self.catalog.write(work)
+
+    def release(self, run: Run, name: str, query: int | None) -> None:
+        def work(connection: sa.Connection) -> bool:
+            records.release(connection, run.application, name, query)
+            entry = records.get(connection, name)
+            return entry is not None and entry.state == "evicted"
+
+        if self.catalog.write(work):
+            self._remove_unleased([name])
+
+    def heartbeat(self, run: Run) -> None:
+        now = self.clock()
+        self.catalog.write(lambda connection: records.heartbeat(connection, run.application, run.id, now))
+
+    def sweep_dead(self, expired: Callable[[Entry, float], bool]) -> list[str]:
+        """End dead applications' leases and reservations, evict expired entries, delete what is left over.
+
+        :returns: ids of removed entries
+        """
+        now = self.clock()
+
+        def work(connection: sa.Connection) -> list[str]:
+            records.pull_back_future(connection, now)
+            records.drop_dead_leases(connection, now)
+            runs = {row.application: row for row in connection.execute(sa.select(RUN).where(RUN.c.ended.is_(None)))}
+            doomed: list[str] = []
+            for entry in records.all_entries(connection):
+                if entry.state == "pending" and not self._alive(runs.get(entry.application), now):
+                    records.mark_evicted(connection, [entry.id], "OWNER_GONE")
+                    doomed.append(entry.id)
+                elif entry.state == "evicted":
+                    doomed.append(entry.id)
+                elif entry.state == "committed" and expired(entry, now):
+                    records.mark_evicted(connection, [entry.id], "EXPIRED")
+                    doomed.append(entry.id)
+            return doomed
+
+        removed = self._remove_unleased(self.catalog.write(work))
+        if self.where.local_data is not None:
+            known = frozenset(entry.id for entry in self.catalog.read(records.all_entries))
+            for name in leftovers(self.where.local_data, known, now - LEFTOVER_SECONDS):
+                if delete_entry(self.where.local_data, name):
+                    removed.append(name)
+        return removed
+
+    def take_sweep(self) -> list[str]:
+        """Locations whose files the driver must delete; each is named once."""
+        taken, self.sweep = self.sweep, []
+        return taken
+
+    def _alive(self, run: sa.Row[tuple[object, ...]] | None, now: float) -> bool:
+        if run is None or run.heartbeat <= now - records.DEAD_SECONDS:
+            return False
+        return not (run.owner_host == self.host and not _process_exists(run.owner_pid))
+
+    def _remove_unleased(self, ids: Iterable[str]) -> list[str]:
+        """Delete the records of evicted entries that nobody reads, then their files."""
+        candidates = list(ids)
+        if not candidates:
+            return []
+        now = self.clock()
+
+        def work(connection: sa.Connection) -> list[str]:
+            free = [name for name in candidates if name not in records.leased(connection, now)]
+            where = (ENTRY.c.id.in_(free), ENTRY.c.state == "evicted")
+            found = list(connection.execute(sa.select(ENTRY.c.id).where(*where)).scalars())
+            records.delete(connection, found)
+            return found
+
+        removed = self.catalog.write(work)
+        self._delete_files(removed)
+        return removed
+
+    def _delete_files(self, ids: Iterable[str]) -> None:
+        for name in ids:
+            if self.where.local_data is not None:
+                delete_entry(self.where.local_data, name)
+            else:
+                self.sweep.append(f"{self.where.data}/{name}")
+
+
+def _same_result(new: Entry, other: Entry) -> bool:
+    """Whether another entry, pending or committed, holds the same rows and at least the same columns."""
+    return other.lineage == new.lineage and set(new.columns) <= set(other.columns)
+
+
+def _process_exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
