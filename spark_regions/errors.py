@@ -1,42 +1,33 @@
-"""The exceptions of spark_regions. Messages say what was found, what was expected, then `Hint:`.
+"""Everything that this package raises.
 
+```
 RegionsError
 ├── ConfError              an unknown key, a bad value, or a key set where it cannot act
-│   └── InvalidConf        a configuration value that the planner cannot use
-│       └── StrategyUnknown  no built-in strategy or entry point of that name
-├── InvalidRequest         a message of the driver that breaks docs/protocol.md
+│   └── StrategyUnknown    no built-in strategy or entry point of that name
 ├── JarError               no shim jar for this Spark, or not the one of this version
 ├── NotActiveError         a session that runs without the plugin
 ├── PlannerError           the planner process cannot start or answer
+├── InvalidRequest         a message of the driver that breaks docs/protocol.md
 ├── StoreError
 │   ├── StoreUnwritable    the store's directory or catalog cannot be used
 │   ├── CatalogCorrupt     the catalog file is not a database any more
 │   ├── CatalogNewer       written by a later version of spark_regions
 │   └── CatalogBusy        another process held the catalog's lock for too long
 └── UdfRefused             a Python function has no identity; carries a reason code
+```
 """
-
-from __future__ import annotations
 
 
 class RegionsError(Exception):
-    """Everything that spark_regions raises."""
+    """Base of all; the message says what was found, what was expected, then `Hint:`."""
 
 
 class ConfError(RegionsError):
     """An unknown key, a bad value, or a key set where it cannot act."""
 
 
-class InvalidConf(ConfError):
-    """A configuration value that the planner cannot use."""
-
-
-class StrategyUnknown(InvalidConf):
+class StrategyUnknown(ConfError):
     """No strategy of that name."""
-
-
-class InvalidRequest(RegionsError):
-    """A message that breaks the protocol."""
 
 
 class JarError(RegionsError):
@@ -51,8 +42,12 @@ class PlannerError(RegionsError):
     """The planner process cannot start or answer."""
 
 
+class InvalidRequest(RegionsError):
+    """A message that breaks the protocol."""
+
+
 class StoreError(RegionsError):
-    """The recycling cache cannot be used."""
+    """The store or its catalog cannot be used."""
 
 
 class StoreUnwritable(StoreError):
