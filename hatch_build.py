@@ -53,7 +53,7 @@ def sources() -> list[Path]:
 
 def is_fresh() -> bool:
     """The jar is newer than the pom and every main source."""
-    return JAR.is_file() and JAR.stat().st_mtime >= max(path.stat().st_mtime for path in sources())
+    return JAR.is_file() and JAR.stat().st_mtime > max(path.stat().st_mtime for path in sources())
 
 
 def check_tools() -> str:

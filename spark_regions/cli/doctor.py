@@ -135,9 +135,7 @@ def _catalog(location: StoreLocation) -> str:
         return "none yet; the first job makes it"
     facts = facts_of(location.dir, location.namespace, location.catalog)
     if "error" in facts:
-        raise StoreError(
-            f"{facts['catalog']}: {facts['error']}. Hint: move the file away; what it knew is learnt again"
-        )
+        raise StoreError(f"{facts['catalog']}: {facts['error']}. Hint: move it away; jobs learn anew")
     repaired = "".join(f"; {sentence(code, detail)}" for code, detail in facts["notices"])
     return (
         f"revision {facts['revision']}, {facts['entries']} entries, {size(facts['bytes'])},"

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+
+from spark_regions.cli.commands import commands
 from spark_regions.dag.moments import Moments
 from spark_regions.dag.records import Entry, Variant
 from spark_regions.store import admin
 from spark_regions.store.graph import Batch, write_batch
-
-from spark_regions.cli.commands import commands
 
 LINEAGES = ("a" * 32, "b" * 32)
 
