@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import pyarrow.parquet as parquet
+from pyarrow import parquet
 from rich.console import Console
 from rich.table import Table
 

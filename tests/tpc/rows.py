@@ -11,7 +11,9 @@ from decimal import Decimal
 from itertools import groupby
 from typing import Any
 
+from py4j.java_gateway import is_instance_of
 from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
@@ -141,7 +143,7 @@ def error_class(error: Exception) -> str:
         raise error
     condition, cause = error.java_exception.getClass().getName(), error.java_exception
     while cause is not None:
-        if hasattr(cause, "getCondition") and cause.getCondition():
-            condition = cause.getCondition()
+        if is_instance_of(SparkContext._gateway, cause, "org.apache.spark.SparkThrowable"):
+            condition = cause.getCondition() or condition
         cause = cause.getCause()
     return str(condition)
