@@ -71,7 +71,7 @@ def register(spark: SparkSession, folder: Path) -> None:
 
 def status(spark: SparkSession) -> dict[str, str]:
     """What `spark_regions_status()` says."""
-    return {name: value for name, value in spark.sql("SELECT * FROM spark_regions_status()").collect()}
+    return dict(map(tuple, spark.sql("SELECT * FROM spark_regions_status()").collect()))
 
 
 def decisions(spark: SparkSession) -> list[dict[str, object]]:

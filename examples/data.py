@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -101,8 +102,8 @@ def _queries(suite: str) -> dict[int, str]:
 
 def _duckdb(extension: str) -> duckdb.DuckDBPyConnection:
     """A connection with the extension's binary from its own package: nothing is downloaded."""
-    package = __import__(f"duckdb_extension_{extension}")
-    binary = Path(package.__file__).parent / "extensions" / f"v{duckdb.__version__}" / f"{extension}.duckdb_extension"
+    package = Path(str(import_module(f"duckdb_extension_{extension}").__file__)).parent
+    binary = package / "extensions" / f"v{duckdb.__version__}" / f"{extension}.duckdb_extension"
     if not binary.is_file():
         raise FileNotFoundError(
             f"{binary} was not found. Hint: duckdb and duckdb-extension-{extension} must have the same version"

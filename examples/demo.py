@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import pyarrow.parquet as parquet
+from pyarrow import parquet
 from rich.console import Console
 from rich.table import Table
 
@@ -193,7 +193,8 @@ def main(arguments: list[str] | None = None) -> int:
     if options.json:
         print(json.dumps([asdict(row) for row in rows], indent=1))
     else:
-        print_runs(rows, Console())
+        console = Console()
+        print_runs(rows, console if console.width >= 110 else Console(width=110))
     return 1 if any(row.differing for row in rows) else 0
 
 

@@ -18,7 +18,6 @@ FRAGILE = {"furiously", "quickly", "carefully", "blithely", "slyly"}
 RUSH_MODES = ("AIR", "REG AIR", "TRUCK")
 
 
-@F.udf(StringType())
 def handling_class(comment, instructions, ship_mode, quantity):
     """How the warehouse has to handle a line: read from the clerk's free text and the shipping instructions."""
     words = re.findall(r"[a-z]+", comment.lower())
@@ -57,6 +56,7 @@ def clean_lines(spark: SparkSession, tables: str) -> DataFrame:
             (F.col("ps_partkey") == F.col("l_partkey")) & (F.col("ps_suppkey") == F.col("l_suppkey")),
         )
     )
+    handling = F.udf(handling_class, StringType())
     net = F.col("l_extendedprice") * (1 - F.col("l_discount"))
     return joined.select(
         "o_orderkey",
@@ -74,7 +74,7 @@ def clean_lines(spark: SparkSession, tables: str) -> DataFrame:
         "l_quantity",
         net.cast("decimal(18,4)").alias("net"),
         (net - F.col("ps_supplycost") * F.col("l_quantity")).cast("decimal(18,4)").alias("margin"),
-        handling_class("l_comment", "l_shipinstruct", "l_shipmode", F.col("l_quantity").cast("int")).alias("handling"),
+        handling("l_comment", "l_shipinstruct", "l_shipmode", F.col("l_quantity").cast("int")).alias("handling"),
     )
 
 

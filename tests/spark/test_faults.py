@@ -17,8 +17,8 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as parquet
 import pytest
+from pyarrow import parquet
 
 from examples import data
 from examples.demo import ROOT, plugin_confs

@@ -11,10 +11,14 @@ from decimal import Decimal
 from itertools import groupby
 from typing import Any
 
+from py4j.java_gateway import is_instance_of
+from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 Key = tuple[Hashable, ...]
+FAILURES = (PySparkException, Py4JJavaError)
 
 
 @dataclass(frozen=True)
@@ -68,8 +72,8 @@ def outcome(frame: DataFrame) -> Outcome:
     try:
         rows = tuple(tuple(canonical(value) for value in row) for row in frame.collect())
         schema = tuple((field.name, field.dataType.simpleString()) for field in frame.schema.fields)
-    except PySparkException as error:
-        return Outcome((), (), _error_class(error), None)
+    except FAILURES as error:
+        return Outcome((), (), error_class(error), None)
     return Outcome(schema, rows, None, sorting(frame))
 
 
@@ -131,5 +135,15 @@ def _expression_ids(attributes: Any) -> list[int]:
     return [attributes.apply(position).exprId().id() for position in range(attributes.size())]
 
 
-def _error_class(error: PySparkException) -> str:
-    return error.getCondition() or type(error).__name__
+def error_class(error: Exception) -> str:
+    """The error condition of a failed query; that of the innermost cause where PySpark does not translate the error."""
+    if isinstance(error, PySparkException):
+        return error.getCondition() or type(error).__name__
+    if not isinstance(error, Py4JJavaError):
+        raise error
+    condition, cause = error.java_exception.getClass().getName(), error.java_exception
+    while cause is not None:
+        if is_instance_of(SparkContext._gateway, cause, "org.apache.spark.SparkThrowable"):
+            condition = cause.getCondition() or condition
+        cause = cause.getCause()
+    return str(condition)
