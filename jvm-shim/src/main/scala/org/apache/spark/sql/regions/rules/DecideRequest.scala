@@ -48,11 +48,10 @@ private[rules] object DecideRequest {
       "operator" -> n.plan.nodeName,
       "children" -> n.children.asJava,
       "rowBytes" -> width(n.plan.output))
-    n.signature match {
+    // Neither stored nor loaded: an entry has the rows, but not the order or the partitions that somebody asked for.
+    n.signature.filterOrElse(_ => n.notStorable.isEmpty, n.notStorable.get) match {
       case Right(s) =>
-        val refusal = n.notStorable
-          .orElse(source(n))
-          .orElse(StorableTypes.refusal(n.plan.schema))
+        val refusal = source(n).orElse(StorableTypes.refusal(n.plan.schema))
         record(common ++ signature(s) ++ Seq(
           "storable" -> refusal.isEmpty,
           "session" -> refusal.exists(_.code == "TYPE_NOT_STORABLE"),
