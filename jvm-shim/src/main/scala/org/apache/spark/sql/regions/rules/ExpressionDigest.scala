@@ -147,7 +147,11 @@ private[rules] class ExpressionDigest(
   }
 
   private def generic(expression: Expression, digestOf: Expression => String): String = {
-    val parts = mutable.ArrayBuffer(ValueDigest.typeKey(expression.dataType))
+    val dataType = expression match {
+      case _: WindowFrame => "frame"
+      case typed => ValueDigest.typeKey(typed.dataType)
+    }
+    val parts = mutable.ArrayBuffer(dataType)
     val seen = new IdentityHashMap[Expression, String]()
     def see(e: Expression): String = {
       val digest = digestOf(e)

@@ -34,9 +34,33 @@ private[rules] final class Definitions {
 
   def get(digest: String): Option[Definition] = known.get(digest)
 
+  /**
+   * The digest of the same value in the rows of one factor of a product, where the sources have the `mark` of that
+   * factor. What computes it there computes it here.
+   */
+  def marked(mark: String, digest: String): String = {
+    val own = Digest("marked", mark, digest)
+    if (!known.contains(own)) {
+      known.get(digest).foreach { definition =>
+        known(own) = Definition(definition.inputs.map(marked(mark, _)), definition.rebuild)
+      }
+    }
+    own
+  }
+
   /** Whether `digest` is a function of the values in `given`. */
-  def covers(given: Set[String], digest: String): Boolean =
-    given.contains(digest) || known.get(digest).exists(_.inputs.forall(covers(given, _)))
+  def covers(given: Set[String]): String => Boolean = {
+    // Values are shared like the nodes of a graph: without a memory, the paths through it would be walked one by one.
+    val memory = mutable.HashMap[String, Boolean]()
+    def covered(digest: String): Boolean = memory.get(digest) match {
+      case Some(answer) => answer
+      case None =>
+        val answer = given.contains(digest) || known.get(digest).exists(_.inputs.forall(covered))
+        memory(digest) = answer
+        answer
+    }
+    covered
+  }
 }
 
 /**
@@ -86,10 +110,11 @@ private[rules] final case class Form(
       conjuncts.filterNot { case (_, conjunct) => conjunct.notNull.exists(strict.contains) }
     }
 
-  lazy val lineage: String = Digest.of("rows", core +: normal.keys.toSeq.sorted)
+  lazy val filters: Seq[String] = normal.keys.toSeq.sorted
 
-  def signature(output: Seq[ExprId]): Signature =
-    Signature(core, normal.keys.toSeq.sorted, output.map(columns), lineage)
+  lazy val lineage: String = Digest.of("rows", core +: filters)
+
+  def signature(output: Seq[ExprId]): Signature = Signature(core, filters, output.map(columns), lineage)
 
   def filtered(added: Iterable[Conjunct]): Form =
     copy(conjuncts = conjuncts ++ added.map(conjunct => conjunct.digest -> conjunct))

@@ -24,6 +24,8 @@ private[rules] final class Conjuncts(context: ExpressionContext, digest: Express
     val strict = Set.newBuilder[String]
     condition match {
       case IsNotNull(value) => below(value, strict += _)
+      // Only where it holds: as a part of something else, null IN an empty subquery is false and not null.
+      case InSubquery(Seq(value), _) => nonNull(value, strict += _)
       case other => nonNull(other, strict += _)
     }
     Conjunct(own, reads.distinct, strict.result(), notNull, residual = !exists)
@@ -39,12 +41,10 @@ private[rules] final class Conjuncts(context: ExpressionContext, digest: Express
   }
 
   private def below(value: Expression, add: String => Unit): Unit = value match {
+    case _: InSubquery =>
     case Alias(child, _) => below(child, add)
     case In(child, list) if list.nonEmpty => nonNull(child, add)
     case InSet(child, set) if set.nonEmpty => nonNull(child, add)
-    // An empty list makes NOT IN true for null, so only the plain form says something.
-    case InSubquery(Seq(single), _) => nonNull(single, add)
-    case Not(_: InSubquery) =>
     case other if other.nullIntolerant => other.children.foreach(nonNull(_, add))
     case _ =>
   }
@@ -88,11 +88,24 @@ private[rules] final class JoinForms(context: ExpressionContext) {
   private def marked(atom: String, mark: String, form: Form): Map[ExprId, String] =
     form.columns.map { case (id, digest) => id -> Digest(mark, atom, digest) }
 
+  /** A product of two blocks with common sources: each keeps its filters and columns, under a mark of its own. */
   private def selfJoin(join: Join, left: Form, right: Form): Form = {
-    val (first, second) = if (right.lineage < left.lineage) (right, left) else (left, right)
-    val on = condition(join, scope(first, "first", second, "second"))
-    val atom = Digest("join", first.lineage, second.lineage, on)
-    OperatorForms.opaque(atom, marked(atom, "first", first) ++ marked(atom, "second", second), Seq(left, right))
+    val (first, second) = if (right.core < left.core) (right, left) else (left, right)
+    val atom = Digest("product", first.core, second.core)
+    def columns(mark: String, form: Form): Map[ExprId, String] =
+      form.columns.map { case (id, digest) => id -> context.definitions.marked(mark + atom, digest) }
+    def conjuncts(mark: String, form: Form): Iterable[Conjunct] = {
+      val marked = context.definitions.marked(mark + atom, _)
+      form.conjuncts.valuesIterator.map(c => c.copy(
+        digest = marked(c.digest),
+        reads = c.reads.map(marked),
+        strict = c.strict.map(marked),
+        notNull = c.notNull.map(marked))).toSeq
+    }
+    val all = columns("first", first) ++ columns("second", second)
+    val own = new Conjuncts(context, new ExpressionDigest(context, all.get))
+    OperatorForms.opaque(atom, all, Seq(left, right))
+      .filtered(conjuncts("first", first) ++ conjuncts("second", second) ++ conditions(join).map(own(_)))
   }
 
   private def full(join: Join, left: Form, right: Form): Form = {

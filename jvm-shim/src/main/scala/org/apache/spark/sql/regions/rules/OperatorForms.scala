@@ -84,7 +84,8 @@ private[rules] final class OperatorForms(context: ExpressionContext, sources: So
     val keys = grouping.map(digest(_))
     grouping.find(key => ValueDigest.hasEqualButDifferent(key.dataType)).foreach(k => Refused("ORDER_DEPENDENT", k.sql))
     val exact = grouping.zip(keys).collect { case (key, d) if ValueDigest.groupsExactly(key.dataType) => d }.toSet
-    val (lifted, kept) = child.normal.partition { case (_, conjunct) => grouping.nonEmpty && isOf(conjunct, exact) }
+    val ofKeys = isOf(exact)
+    val (lifted, kept) = child.normal.partition { case (_, conjunct) => grouping.nonEmpty && ofKeys(conjunct) }
     val atom = Digest.of("aggregate", Seq(child.core, Digest.of("rows", kept.keys.toSeq.sorted)) ++ keys.distinct.sorted)
     val values = grouping.zip(keys).map { case (key, d) =>
       key.canonicalized -> (if (exact(d)) d else Digest("group", atom, d))
@@ -104,14 +105,17 @@ private[rules] final class OperatorForms(context: ExpressionContext, sources: So
   }
 
   /** Whether the filter is a function of the values `given`, and so holds for all rows of a group or none. */
-  private def isOf(conjunct: Conjunct, given: Set[String]): Boolean =
-    conjunct.reads.forall(definitions.covers(given, _))
+  private def isOf(given: Set[String]): Conjunct => Boolean = {
+    val covered = definitions.covers(given)
+    conjunct => conjunct.reads.forall(covered)
+  }
 
   private def window(window: Window, child: Form): Form = {
     val digest = digester(child)
     val functions = new AggregateDigest(context.floatAggregates, digest)
     val keys = window.partitionSpec.filter(key => ValueDigest.groupsExactly(key.dataType)).map(digest(_)).toSet
-    val kept = child.normal.collect { case (d, conjunct) if keys.isEmpty || !isOf(conjunct, keys) => d }
+    val ofKeys = isOf(keys)
+    val kept = child.normal.collect { case (d, conjunct) if keys.isEmpty || !ofKeys(conjunct) => d }
     val rows = Digest.of("rows", child.core +: kept.toSeq.sorted)
     val result = new ExpressionDigest(context, child.columns.get, {
       case call: WindowExpression => Digest("windowed", rows, functions.window(call))

@@ -2,7 +2,7 @@ package org.apache.spark.sql.regions.rules
 
 import scala.collection.mutable
 
-import org.apache.spark.sql.catalyst.expressions.{Alias, And, Attribute, ExprId, Expression, NamedExpression}
+import org.apache.spark.sql.catalyst.expressions.{Alias, And, Attribute, AttributeSet, Expression, NamedExpression}
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project}
 import org.apache.spark.sql.regions.{Refusal, Signature, SignedNode}
 
@@ -27,39 +27,44 @@ private[rules] final class Over(definitions: Definitions, conjuncts: String => O
       storedConjuncts: Set[String]): LogicalPlan = {
     val foreign = storedConjuncts -- signature.conjuncts
     if (foreign.nonEmpty) Refused("NOT_COVERED", s"stored rows lack those that ${foreign.min} filters out")
-    val (base, attributes) = withoutClashes(source, stored, output)
-    val built = mutable.HashMap[String, Expression]() ++ attributes
-    def build(digest: String): Expression = built.getOrElseUpdate(digest, {
-      val definition = definitions.get(digest).getOrElse(Refused("NOT_COVERED", digest))
-      definition.rebuild(definition.inputs.map(build))
-    })
+    val built = mutable.HashMap[String, Expression]() ++ stored
+    val sizes = mutable.HashMap[String, Long]()
+    def build(digest: String): Expression = built.get(digest) match {
+      case Some(expression) => expression
+      case None =>
+        val definition = definitions.get(digest).getOrElse(Refused("NOT_COVERED", digest))
+        val inputs = definition.inputs.map(build)
+        val size = 1 + definition.inputs.map(sizes.getOrElse(_, 1L)).sum
+        if (size > Over.maxExpressions) Refused("PLAN_TOO_LARGE", s"more than $size expressions for one column")
+        sizes(digest) = size
+        val expression = definition.rebuild(inputs)
+        built(digest) = expression
+        expression
+    }
     val residual = signature.conjuncts.filterNot(storedConjuncts).map { digest =>
       if (!conjuncts(digest).exists(_.residual)) Refused("NOT_COVERED", s"filter $digest")
       build(digest)
     }
-    val filtered = residual.reduceOption(And).fold(base)(Filter(_, base))
-    Project(output.zip(signature.columns).map { case (attribute, digest) => named(attribute, build(digest)) }, filtered)
+    val filtered = residual.reduceOption(And).fold(source)(Filter(_, source))
+    val columns = output.zip(signature.columns)
+    Project(columns.map { case (attribute, digest) => named(attribute, build(digest), source.outputSet) }, filtered)
   }
 
-  /** Gives fresh ids to attributes of the source whose id the output uses for something else. */
-  private def withoutClashes(
-      source: LogicalPlan,
-      stored: Seq[(String, Attribute)],
-      output: Seq[Attribute]): (LogicalPlan, Seq[(String, Attribute)]) = {
-    val ids = output.iterator.map(_.exprId).toSet[ExprId]
-    if (!source.output.exists(attribute => ids.contains(attribute.exprId))) {
-      (source, stored)
-    } else {
-      val fresh = source.output.map(attribute => attribute.exprId -> Alias(attribute, attribute.name)()).toMap
-      val project = Project(source.output.map(attribute => fresh(attribute.exprId)), source)
-      (project, stored.map { case (digest, attribute) => digest -> fresh(attribute.exprId).toAttribute })
-    }
-  }
-
-  private def named(attribute: Attribute, value: Expression): NamedExpression = {
+  private def named(attribute: Attribute, value: Expression, given: AttributeSet): NamedExpression = {
     if (ValueDigest.typeKey(value.dataType) != ValueDigest.typeKey(attribute.dataType)) {
       Refused("TYPE_MISMATCH", s"${attribute.name}: ${value.dataType.sql}, expected ${attribute.dataType.sql}")
     }
-    Alias(value, attribute.name)(attribute.exprId, attribute.qualifier, Some(attribute.metadata))
+    value match {
+      case same: Attribute if same.exprId == attribute.exprId =>
+        same.withName(attribute.name).withMetadata(attribute.metadata).withQualifier(attribute.qualifier)
+      // One id with two meanings would be merged by the next optimizer rule that collapses projections.
+      case _ if given.contains(attribute) => Refused("ATTRIBUTE_CLASH", attribute.toString)
+      case _ => Alias(value, attribute.name)(attribute.exprId, attribute.qualifier, Some(attribute.metadata))
+    }
   }
+}
+
+private[rules] object Over {
+  // A value used twice is written out twice, and so on at each step: such columns belong into the store.
+  val maxExpressions = 5000
 }

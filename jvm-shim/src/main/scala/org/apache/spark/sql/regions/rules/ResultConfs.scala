@@ -9,6 +9,7 @@ private[regions] object ResultConfs {
   // Whatever is not here counts, so that an unknown setting costs a hit and never a wrong row.
   private val neutral = Seq(
     "spark.sql.adaptive.",
+    "spark.sql.artifact.",
     "spark.sql.autoBroadcastJoinThreshold",
     "spark.sql.broadcastTimeout",
     "spark.sql.cartesianProductExec.",

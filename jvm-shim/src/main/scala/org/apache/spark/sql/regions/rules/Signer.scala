@@ -9,6 +9,7 @@ import org.apache.spark.api.python.PythonFunction
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.trees.TreePattern
 import org.apache.spark.sql.classic
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.regions._
@@ -102,13 +103,15 @@ private[rules] final class Signing(session: classic.SparkSession, context: Expre
       signed
     }
     val form = this.form(plan, children.map(_._2)).map { own =>
-      val below = subqueries.iterator.flatMap(_._2.toOption).flatMap(_.inputs)
-      own.copy(inputs = own.inputs ++ below, pruned = own.pruned && !subqueryRoot)
+      val below = subqueries.flatMap(_._2.toOption).flatMap(_.inputs)
+      val pruned = own.pruned && !subqueryRoot
+      if (below.isEmpty && pruned == own.pruned) own else own.copy(inputs = own.inputs ++ below, pruned = pruned)
     }
     val signature = form.flatMap { own =>
-      val missing = plan.output.find(attribute => !own.columns.contains(attribute.exprId))
-      missing.map(attribute => Refusal("OUTER_REFERENCE", attribute.name))
-        .toLeft(own.signature(plan.output.map(_.exprId)))
+      val output = plan.output
+      output.find(attribute => !own.columns.contains(attribute.exprId))
+        .map(attribute => Refusal("OUTER_REFERENCE", attribute.name))
+        .toLeft(own.signature(output.map(_.exprId)))
     }
     form.foreach { own =>
       inputs(id) = own.inputs
@@ -141,6 +144,6 @@ private[rules] final class Signing(session: classic.SparkSession, context: Expre
     }
 
   private def subqueryPlans(plan: LogicalPlan): Seq[LogicalPlan] =
-    if (!plan.expressions.exists(_.containsPattern(org.apache.spark.sql.catalyst.trees.TreePattern.PLAN_EXPRESSION))) Nil
+    if (!plan.containsPattern(TreePattern.PLAN_EXPRESSION)) Nil
     else plan.expressions.flatMap(_.collect { case subquery: SubqueryExpression => subquery.plan })
 }

@@ -71,11 +71,19 @@ private[rules] final class FileListing(
   override def describe: String = roots.mkString(", ")
 }
 
+/** A relation of files. */
+private[rules] final case class Source(atom: String, listing: InputListing, parsed: Boolean) {
+  private val columns = mutable.HashMap[String, String]()
+
+  def column(name: String): String = columns.getOrElseUpdate(name, Digest("column", atom, name))
+}
+
 /** Digests of what the leaves of one plan read. */
 private[rules] final class SourceDigest(session: classic.SparkSession, seed: String) {
   import SourceDigest._
 
   private lazy val hadoopConf = session.sessionState.newHadoopConf()
+  private val read = new java.util.IdentityHashMap[HadoopFsRelation, Source]()
   private val freshListings = mutable.HashMap[(Seq[Path], Map[String, String], Boolean), Map[Path, FileState]]()
 
   def relation(plan: LogicalRelation): Form = plan.relation match {
@@ -85,6 +93,19 @@ private[rules] final class SourceDigest(session: classic.SparkSession, seed: Str
   }
 
   private def fileRelation(plan: LogicalRelation, relation: HadoopFsRelation): Form = {
+    val names = relation.schema.fieldNames.toSet
+    plan.output.find(attribute => !names.contains(attribute.name)).foreach(a => Refused("METADATA_COLUMN", a.name))
+    val source = read.computeIfAbsent(relation, _ => this.source(relation))
+    Form(
+      Vector(source.atom),
+      Set(source.atom),
+      Map.empty,
+      plan.output.map(attribute => attribute.exprId -> source.column(attribute.name)).toMap,
+      inputs = Set(source.listing),
+      parsed = source.parsed)
+  }
+
+  private def source(relation: HadoopFsRelation): Source = {
     val format = relation.fileFormat.getClass.getName
     if (!formats.contains(format)) Refused("UNKNOWN_SOURCE", format)
     val options = relation.options.iterator
@@ -93,8 +114,6 @@ private[rules] final class SourceDigest(session: classic.SparkSession, seed: Str
       .toSeq
       .sorted
     checkTolerance(relation, options.toMap)
-    val names = relation.schema.fieldNames.toSet
-    plan.output.find(attribute => !names.contains(attribute.name)).foreach(a => Refused("METADATA_COLUMN", a.name))
     val (files, listing) = relation.location match {
       case index: InMemoryFileIndex if index.getClass == classOf[InMemoryFileIndex] =>
         indexed(index, relation.options, () => index)
@@ -106,13 +125,7 @@ private[rules] final class SourceDigest(session: classic.SparkSession, seed: Str
       "files",
       Seq(seed, format, relation.dataSchema.json, relation.partitionSchema.json, files)
         ++ options.flatMap { case (key, value) => Seq(key, value) })
-    Form(
-      Vector(atom),
-      Set(atom),
-      Map.empty,
-      plan.output.map(attribute => attribute.exprId -> Digest("column", atom, attribute.name)).toMap,
-      inputs = Set(listing),
-      parsed = textual.contains(format))
+    Source(atom, listing, textual.contains(format))
   }
 
   private def catalogOptions(index: CatalogFileIndex): Map[String, String] =
