@@ -238,7 +238,7 @@ class Service:
 def rss_bytes() -> int:
     """Resident memory of this process."""
     try:
-        with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123
+        with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
         import resource
