@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from spark_regions.dag.digests import shape
@@ -12,7 +13,7 @@ from spark_regions.errors import InvalidRequest
 MAX_NODES = 20_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Signature:
     """What rows and which columns of them; see docs/protocol.md, "Identifiers"."""
 
@@ -21,7 +22,7 @@ class Signature:
     conjuncts: frozenset[str]
     columns: tuple[str, ...]
 
-    @property
+    @cached_property
     def shape(self) -> str:
         return shape(self.columns)
 

@@ -118,13 +118,26 @@ class OperatorGraph:
                 raise
             else:
                 self._in_flight = None
-                for lineage, _, _ in batch.variants:
-                    self._variants.pop(lineage, None)
                 if before == self._seen:
                     self._seen = before + 1
+                    self._fold(batch)
+                # Otherwise another planner wrote too, and the next view reads everything again.
             finally:
                 for _ in range(held):
                     self._lock.release()
+
+    def _fold(self, batch: Batch) -> None:
+        """The catalog now holds the batch: so does the cache, without reading it again."""
+        for variant in batch.variants.values():
+            kept = self._variants.get(variant.lineage)
+            if kept is None:
+                continue
+            for index, before in enumerate(kept):
+                if before.key == variant.key:
+                    kept[index] = before.merge(variant)
+                    break
+            else:
+                kept.append(variant)
 
     def _put_back(self, batch: Batch) -> None:
         later, self._pending, self._in_flight = self._pending, batch, None

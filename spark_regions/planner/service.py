@@ -90,7 +90,7 @@ class Service:
                 "rssBytes": rss_bytes(),
                 "application": self.application,
                 "namespace": where.namespace if where else "",
-                "catalog": str(where.catalog_file or where.catalog_url) if where else "",
+                "catalog": _catalog_name(where),
                 "data": where.data if where else "",
                 "recycle": "off" if self.off else "on",
                 "reasons": [{"code": code, "detail": detail} for code, detail in self._reasons()],
@@ -238,7 +238,7 @@ class Service:
 def rss_bytes() -> int:
     """Resident memory of this process."""
     try:
-        with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123
+        with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
         import resource
@@ -257,6 +257,19 @@ def _rehearse(session: Session) -> None:
     plan = parse_plan({"nodes": nodes, "shared": [{"ref": "", "node": 0, **nothing}]})
     session.graph.view(plan, 1)
     session.store.catalog.read(lambda connection: entries_on(connection, [""]))
+
+
+def _catalog_name(where: Place | None) -> str:
+    if where is None:
+        return ""
+    if where.catalog_file is not None:
+        return str(where.catalog_file)
+    from spark_regions.store.opening import shown
+
+    try:
+        return shown(where.catalog_url)
+    except Exception:  # A malformed URL is shown by its error; what is in it may be a password.
+        return ""
 
 
 def _failure(code: str, detail: str, decided: Mapping[str, Any] | None) -> dict[str, Any]:

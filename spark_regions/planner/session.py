@@ -145,6 +145,7 @@ class Session:
             gone, refused = self.store.admit(
                 [(match.entry.id, self.run.application, query) for _, match, _ in loads],
                 [(entry, _room(entry, point, confs.max_bytes, self.store.clock())) for point, _, entry in stores],
+                confs.max_bytes,
                 ADMIT_SECONDS,
             )
         except CatalogBusy as error:

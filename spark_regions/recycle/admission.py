@@ -67,7 +67,7 @@ def make_room(
 
 def expired(entry: Entry, ttl_seconds: float, now: float) -> bool:
     """Not used for longer than the limit; a clock that was set back counts as no time."""
-    return ttl_seconds > 0 and max(0.0, now - max(entry.used, entry.created)) > ttl_seconds
+    return ttl_seconds > 0 and max(0.0, now - entry.used) > ttl_seconds
 
 
 def shadowed(entry: Entry) -> bool:

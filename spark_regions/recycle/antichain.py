@@ -56,9 +56,10 @@ def best_antichain(situation: Situation, appraise: Appraisal) -> Choice:
                 point.node, "NOT_CHOSEN", "another point of the node is preferred"
             )
     chosen = _solve(situation, stores)
+    place = positions(situation.plan, chosen)
     for key, refused in declines.items():
         # Under an action, nothing else about a point matters.
-        if where(situation, refused.node, chosen) == "ALREADY_STORED_ABOVE":
+        if place.get(refused.node) == "ALREADY_STORED_ABOVE":
             declines[key] = Decline(refused.node, "ALREADY_STORED_ABOVE")
     loads = {number: "BENEFIT" for number, kind in chosen.items() if kind == "load"}
     taken = []
@@ -68,7 +69,7 @@ def best_antichain(situation: Situation, appraise: Appraisal) -> Choice:
             taken.append((point, verdict.reason))
     for number in stores:
         if chosen.get(number) != "store":
-            declines[(number, stores[number][0].ref)] = Decline(number, where(situation, number, chosen))
+            declines[(number, stores[number][0].ref)] = Decline(number, place.get(number, "NOT_CHOSEN"))
     for number, gain in situation.load_gains.items():
         if gain < MIN_BENEFIT_SECONDS and number not in chosen:
             declines[(number, "load")] = Decline(number, "LOAD_NOT_CHEAPER", f"{gain:.2f} s")
@@ -81,16 +82,12 @@ def too_cheap(point: Point) -> Decline | None:
     return None
 
 
-def where(situation: Situation, node: int, chosen: Collection[int]) -> str:
-    """Whether a chosen node is above or below `node`."""
-    parent = situation.plan.parents.get(node)
-    while parent is not None:
-        if parent in chosen:
-            return "ALREADY_STORED_ABOVE"
-        parent = situation.plan.parents.get(parent)
-    if node in chosen:
-        return "ALREADY_STORED"
-    return "ALREADY_STORED_BELOW" if node in situation.plan.above(chosen) else "NOT_CHOSEN"
+def positions(plan: Plan, chosen: Collection[int]) -> dict[int, str]:
+    """For every node above or below a chosen one, which of both it is."""
+    found = dict.fromkeys(plan.above(chosen), "ALREADY_STORED_BELOW")
+    for number in chosen:
+        found.update((below, "ALREADY_STORED_ABOVE") for below in plan.below(number) if below != number)
+    return found
 
 
 def _solve(situation: Situation, stores: Mapping[int, tuple[Point, Verdict]]) -> dict[int, str]:

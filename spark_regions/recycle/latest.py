@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_regions.recycle.antichain import Choice, best_antichain, too_cheap, where
+from spark_regions.recycle.antichain import Choice, best_antichain, positions, too_cheap
 from spark_regions.recycle.points import Decline, Situation
 
 
@@ -24,8 +24,9 @@ def choose(situation: Situation) -> Choice:
             lineages.add(worth[number].signature.lineage)
             continue
         stack.extend(reversed(situation.plan.nodes[number].children))
+    place = positions(situation.plan, chosen)
     for number in worth:
         if chosen.get(number) != "store":
-            declines.append(Decline(number, where(situation, number, chosen)))
+            declines.append(Decline(number, place.get(number, "NOT_CHOSEN")))
     stores = tuple((worth[number], "LATEST") for number in sorted(chosen) if chosen[number] == "store")
     return Choice(loads, stores, tuple(declines))

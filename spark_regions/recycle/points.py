@@ -166,12 +166,9 @@ def shared_points(
     found: list[Point] = []
     for shared in plan.shared:
         node = plan.nodes[shared.node]
-        if (
-            shared.seen < 2
-            or node.signature is None
-            or node.session
-            or not serves_cleanly(plan, node.signature, shared)
-        ):
+        if shared.seen < 2 or node.signature is None or node.session or not node.storable or not node.children:
+            continue
+        if _same_as_source(plan, shared.node) or not serves_cleanly(plan, node.signature, shared):
             continue
         kin = [v for v in view.by_core.get(shared.signature.core, ()) if shared.signature.conjuncts <= v.conjuncts]
         cardinality = _shared_rows(shared, node.signature, view, kin)

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from spark_regions.dag.records import Entry
 from spark_regions.store import entries as records
 from spark_regions.store.graph import window
-from spark_regions.store.opening import Place, open_catalog, place
+from spark_regions.store.opening import Place, open_catalog, place, shown
 from spark_regions.store.records import to_variant
 from spark_regions.store.schema import CALIBRATION, EDGE, ENTRY, HEAD, LEASE, OPERATOR, RUN
 from spark_regions.store.store import Store
@@ -110,7 +110,7 @@ def doctor(directory: str, namespace: str, catalog_url: str = "") -> dict[str, A
     facts: dict[str, Any] = {
         "namespace": where.namespace,
         "data": where.data,
-        "catalog": _without_password(where.catalog_url),
+        "catalog": shown(where.catalog_url),
         "revision_expected": HEAD,
     }
     try:
@@ -149,7 +149,3 @@ def _counts(connection: sa.Connection) -> dict[str, Any]:
         "leases": count(LEASE),
         "calibration": {f"{location} {name}": value for location, name, value in measured},
     }
-
-
-def _without_password(url: str) -> str:
-    return sa.make_url(url).render_as_string(hide_password=True)

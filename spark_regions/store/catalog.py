@@ -59,10 +59,17 @@ class Catalog:
         with self._translated(), self.engine.connect() as connection:
             return work(connection)
 
-    def write(self, work: Callable[[sa.Connection], T], seconds: float | None = None, counted: bool = False) -> T:
+    def write(
+        self,
+        work: Callable[[sa.Connection], T],
+        seconds: float | None = None,
+        counted: bool = False,
+        locked: bool = True,
+    ) -> T:
         """Run `work` in a write transaction, again if another process was faster; it must be safe to repeat.
 
         :param seconds: give up after this long; default `busy_seconds`
+        :param locked: wait for other writers; needs the tables
         :param counted: the operator graph changes, so what others keep of it in memory is old
         """
         deadline = time.monotonic() + (self.busy_seconds if seconds is None else seconds)
@@ -71,6 +78,9 @@ class Catalog:
                 wait = max(0.0, deadline - time.monotonic())
                 writer = self.engine.execution_options(regions_write=int(wait * 1000))
                 with self._translated(), writer.connect() as connection, connection.begin():
+                    if not self.is_sqlite and locked:
+                        # One writer at a time, as SQLite has it: budgets and merges are read before they are written.
+                        connection.execute(_LOCK)
                     result = work(connection)
                     if counted:
                         connection.execute(_COUNT_CHANGE)
@@ -93,7 +103,7 @@ class Catalog:
         if current == HEAD:
             return
         if current is None:
-            self.write(_create)
+            self.write(_create, locked=False)
         else:
             _upgrade(self, current)
 
@@ -126,6 +136,7 @@ class _Conflict(StoreError):
 
 
 _SELECT_CHANGES = sa.select(META.c.value).where(META.c.name == _CHANGES)
+_LOCK = _SELECT_CHANGES.with_for_update()
 _COUNT_CHANGE = sa.update(META).where(META.c.name == _CHANGES).values(value=META.c.value + 1)
 
 

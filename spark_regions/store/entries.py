@@ -24,6 +24,11 @@ def all_entries(connection: sa.Connection) -> list[Entry]:
     return [to_entry(row) for row in connection.execute(sa.select(ENTRY).order_by(ENTRY.c.created))]
 
 
+def used_bytes(connection: sa.Connection) -> int:
+    """Bytes of all entries: files, reservations, and evicted files that are still read."""
+    return int(connection.execute(_USED).scalar() or 0)
+
+
 def get(connection: sa.Connection, name: str) -> Entry | None:
     row = connection.execute(sa.select(ENTRY).where(ENTRY.c.id == name)).first()
     return to_entry(row) if row else None
@@ -90,6 +95,7 @@ def pull_back_future(connection: sa.Connection, now: float) -> None:
     connection.execute(sa.update(ENTRY).where(ENTRY.c.used > limit).values(used=now))
 
 
+_USED = sa.select(sa.func.sum(ENTRY.c.bytes))
 _ON = sa.select(ENTRY).where(
     ENTRY.c.core.in_(sa.bindparam("cores", expanding=True)), ENTRY.c.state.in_(("pending", "committed"))
 )

@@ -42,6 +42,11 @@ class Place:
     notices: list[tuple[str, str]] = field(default_factory=list)
 
 
+def shown(url: str) -> str:
+    """A catalog URL without its password."""
+    return make_url(url).render_as_string(hide_password=True)
+
+
 def folder_name(namespace: str) -> str:
     """A namespace as one plain folder name.
 

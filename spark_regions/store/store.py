@@ -90,12 +90,14 @@ class Store:
         self,
         leases: Iterable[tuple[str, str, int]],
         reservations: Iterable[tuple[Entry, Admit]],
+        budget: int,
         seconds: float,
     ) -> tuple[frozenset[str], dict[str, str]]:
         """Take leases and reserve bytes in one transaction.
 
         :param leases: (entry, application, query)
         :param reservations: with a function that names what has to be evicted for it, or None where there is no room
+        :param budget: bytes that all entries together may take, reservations and files not yet deleted included
         :returns: entries whose lease failed, and reservations that failed with their reason code
         """
         wanted = list(reservations)
@@ -111,21 +113,27 @@ class Store:
             refused: dict[str, str] = {}
             evicted: list[str] = []
             if wanted:
-                known = records.all_entries(connection)
-                leased = records.leased(connection, now)
+                used = records.used_bytes(connection)
+                leased: frozenset[str] | None = None
                 for entry, room in wanted:
-                    if any(_same_result(entry, other) for other in known if other.state != "evicted"):
+                    rivals = records.entries_on(connection, [entry.core])
+                    if any(_same_result(entry, other) for other in rivals):
                         refused[entry.id] = "PENDING_ELSEWHERE"
                         continue
-                    victims = room(known, leased)
+                    if used + entry.bytes <= budget:
+                        records.insert(connection, entry)
+                        used += entry.bytes
+                        continue
+                    leased = records.leased(connection, now) if leased is None else leased
+                    victims = room(records.all_entries(connection), leased)
                     if victims is None:
                         refused[entry.id] = "OVER_BUDGET"
                         continue
                     out = set(victims)
                     records.delete(connection, out)
                     evicted.extend(out)
-                    known = [other for other in known if other.id not in out] + [entry]
                     records.insert(connection, entry)
+                    used = records.used_bytes(connection)
             return gone, refused, evicted
 
         gone, refused, evicted = self.catalog.write(work, seconds)

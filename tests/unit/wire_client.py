@@ -114,7 +114,10 @@ class Wire:
     def _exactly(self, count: int) -> bytes | None:
         received = b""
         while len(received) < count:
-            part = self.socket.recv(count - len(received))
+            try:
+                part = self.socket.recv(count - len(received))
+            except ConnectionResetError:  # closed while our bytes were still unread
+                return None
             if not part:
                 return None
             received += part

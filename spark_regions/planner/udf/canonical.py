@@ -12,7 +12,7 @@ from typing import Any
 from spark_regions.errors import UdfRefused
 from spark_regions.planner.udf.symbols import Call, Global, Pairs, Symbols, Unordered
 
-MAX_STEPS = 2_000_000
+MAX_STEPS = 400_000
 MAX_DEPTH = 900
 
 CLOUDPICKLE = ("pyspark.cloudpickle.cloudpickle", "pyspark.cloudpickle", "cloudpickle.cloudpickle", "cloudpickle")
@@ -70,9 +70,6 @@ UNSURE_NAMES = frozenset(
         "import_module",
         "TaskContext",
         "gethostname",
-        "get_ident",
-        "current_thread",
-        "id",
     ]
 )
 UNSURE_MODULES = frozenset(

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import pytest
+from builders import entry, plan, signature
+
+from spark_regions.costs.rates import Rates
+from spark_regions.recycle.matching import Cover, NearMiss, cover, match, serves
+from spark_regions.stats.estimate import Estimate
+
+RULES = {"sum": ("a", "b"), "twice": ("sum",), "self": ("self",), "one": ()}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "stored", "missing", "computed"),
+    [
+        (["a"], ["a", "b"], [], []),
+        (["sum"], ["sum"], [], []),
+        (["sum"], ["a", "b"], [], ["sum"]),
+        (["twice"], ["a", "b"], [], ["sum", "twice"]),
+        (["twice"], ["sum"], [], ["twice"]),
+        (["sum", "a"], ["a"], ["sum"], []),
+        (["self"], ["a"], ["self"], []),
+        (["one"], [], [], ["one"]),  # a literal has no inputs
+        (["unknown"], ["a"], ["unknown"], []),
+    ],
+)
+def test_cover(wanted, stored, missing, computed):
+    found = cover(wanted, stored, RULES)
+    assert found.missing == frozenset(missing)
+    assert found.computed == frozenset(computed)
+    assert found.reads <= frozenset(stored)
+
+
+def node_plan(columns=("a",), conjuncts=(), conjunct_columns=None, core="c"):
+    return plan(
+        {0: ("Project", signature(core, columns, conjuncts), (1,)), 1: ("Scan", signature("s"), ())},
+        expressions=RULES,
+        conjunct_columns=conjunct_columns or {},
+    )
+
+
+@pytest.mark.parametrize(
+    ("stored", "tree", "outcome"),
+    [
+        (signature("c", ("a", "b")), node_plan(), None),
+        (signature("c", ("b",)), node_plan(), "NOT_COVERED"),
+        (signature("c", ("a",), ("f",)), node_plan(), "CONJUNCTS_DIFFER"),
+        (signature("c", ("a",), ("f",)), node_plan(conjuncts=("f", "g"), conjunct_columns={"g": ("a",)}), None),
+        (signature("c", ("a",)), node_plan(conjuncts=("g",), conjunct_columns={"g": ("b",)}), "NOT_COVERED"),
+        (signature("c", ("a", "b")), node_plan(conjuncts=("g",), conjunct_columns={"g": ("sum",)}), None),
+        (signature("c", ("a", "b")), node_plan(conjuncts=("g",)), "NOT_COVERED"),  # columns of g unknown
+    ],
+)
+def test_serves(stored, tree, outcome):
+    signed = tree.nodes[0].signature
+    assert signed is not None
+    found = serves(tree, signed, stored)
+    if outcome is None:
+        assert isinstance(found, Cover)
+    else:
+        assert isinstance(found, NearMiss)
+        assert found.code == outcome
+
+
+def test_the_cheapest_entry_is_chosen_and_a_filtered_one_reads_less():
+    tree = node_plan(conjuncts=("g",), conjunct_columns={"g": ("a",)})
+    whole = entry("whole", signature("c", ("a", "b")), size=200_000_000, rows=1_000_000)
+    exact = entry("exact", signature("c", ("a",), ("g",)), size=1_000_000, rows=1000)
+    found, missed = match(tree, [whole, exact], Rates(), 2, {})
+    assert found[0].entry.id == "exact"
+    assert found[0].residual == frozenset()
+    assert missed == {}
+    found, _ = match(tree, [whole], Rates(), 2, {})
+    assert found[0].residual == {"g"}
+
+
+def test_computing_a_column_again_costs_what_it_was_measured_at():
+    tree = node_plan(columns=("sum",))
+    inputs = entry("inputs", signature("c", ("a", "b")))
+    cheap = match(tree, [inputs], Rates(), 2, {})[0][0].seconds
+    dear = match(tree, [inputs], Rates(), 2, {0: Estimate(8.0, 1.0)})[0][0].seconds
+    assert dear == pytest.approx(cheap + 4.0)
+
+
+def test_another_core_a_source_and_a_session_node_do_not_match():
+    other = entry("other", signature("d", ("a",)))
+    assert match(node_plan(), [other], Rates(), 1, {}) == ({}, {})
+    scan = entry("scan", signature("s", ("a",)))
+    assert 1 not in match(node_plan(), [scan], Rates(), 1, {})[0]
+    private = plan({0: ("P", signature("c"), (1,)), 1: ("S", signature("s"), ())}, session=frozenset({0}))
+    assert match(private, [entry("e", signature("c"))], Rates(), 1, {}) == ({}, {})

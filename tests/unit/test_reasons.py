@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import ast
+import doctest
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+import spark_regions.reasons
+from spark_regions.reasons import REASONS, sentence
+
+PACKAGE = Path(spark_regions.reasons.__file__).parent
+ROOMS = ("dag", "stats", "costs", "recycle", "store", "planner")
+ALLOWED = {
+    "dag": {"dag", "errors"},
+    "stats": {"dag", "errors", "stats"},
+    "costs": {"dag", "errors", "stats", "costs"},
+    "recycle": {"dag", "errors", "stats", "costs", "recycle"},
+    "store": {"dag", "errors", "store"},
+    "planner": {"dag", "errors", "stats", "costs", "recycle", "store", "planner", "reasons", "_version"},
+}
+SOURCES = [path for room in ROOMS for path in sorted((PACKAGE / room).rglob("*.py"))]
+
+
+def test_codes_and_sentences_are_regular():
+    for code, text in REASONS.items():
+        assert re.fullmatch(r"[A-Z][A-Z0-9_]*", code)
+        assert text[0].isupper() or text.startswith("spark_regions")
+        assert not text.endswith(".")
+    assert sentence("NEWER_THAN_US", "x") == "NEWER_THAN_US (x)."
+
+
+def test_every_code_in_the_sources_is_in_the_table():
+    literal = re.compile(r"\"([A-Z][A-Z0-9]+(?:_[A-Z0-9]+)+)\"")
+    protocol = {
+        "BAD_TOKEN",
+        "BAD_HELLO",
+        "BAD_GREETING",
+        "PROTOCOL_MISMATCH",
+        "NO_PORT",
+        "UNKNOWN_TYPE",
+        "TYPE_CHECKING",
+    }
+    other = {"MEMORY_AND_DISK", "IMPORT_NAME", "EXTENDED_ARG", "SC_PAGE_SIZE"}
+    for path in SOURCES:
+        for code in literal.findall(path.read_text()):
+            assert code in REASONS or code in protocol | other, f"{path.name}: {code}"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_run_one_way_and_none_is_pyspark(path):
+    room = path.relative_to(PACKAGE).parts[0]
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module]
+        for name in names:
+            parts = name.split(".")
+            assert parts[0] != "pyspark"
+            if parts[0] == "spark_regions" and len(parts) > 1:
+                assert parts[1] in ALLOWED[room], f"{path}: {name}"
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in [*SOURCES, PACKAGE / "reasons.py"] if ">>>" in p.read_text()], ids=lambda p: p.stem
+)
+def test_doctests(path):
+    name = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+    result = doctest.testmod(importlib.import_module(name))
+    assert result.attempted > 0
+    assert result.failed == 0

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import statistics
+
+import pytest
+from builders import chain, plan, signature, variant, view_of
+
+from spark_regions.costs.calibrate import observed_rate, probe_disk, rates_of
+from spark_regions.costs.rates import Rates
+from spark_regions.costs.recompute import Branches, recompute_seconds
+from spark_regions.dag.moments import Moments
+from spark_regions.stats.estimate import Estimate, estimate
+from spark_regions.stats.operators import OTHER_COLUMNS, bytes_of, own_seconds, rows
+
+
+@pytest.mark.parametrize("split", [0, 1, 3, 5])
+def test_moments_merge_as_if_seen_together(split):
+    values = [1.0, 4.0, 4.0, 8.0, 3.0]
+    one, two = Moments(), Moments()
+    for value in values[:split]:
+        one = one.merge(Moments.of(value))
+    for value in values[split:]:
+        two = two.merge(Moments.of(value))
+    merged = one.merge(two)
+    assert merged.count == 5
+    assert merged.mean == pytest.approx(statistics.mean(values))
+    assert merged.variance == pytest.approx(statistics.variance(values))
+    assert merged.last == 3.0
+
+
+def test_confidence_grows_with_count_and_falls_with_spread():
+    once = estimate(Moments.of(2.0))
+    steady = estimate(Moments.of(2.0).merge(Moments.of(2.0)))
+    spread = estimate(Moments.of(1.0).merge(Moments.of(3.0)))
+    assert once and steady and spread
+    assert steady.confidence > once.confidence
+    assert spread.confidence < steady.confidence
+    assert spread.value == 2.0
+
+
+JOIN = {
+    0: ("Filter", signature("f"), (1,)),
+    1: ("Join", signature("j"), (2, 3)),
+    2: ("Scan", signature("a"), ()),
+    3: ("Scan", signature("b"), ()),
+}
+OWN = {0: Estimate(1.0, 1.0), 1: Estimate(6.0, 1.0), 2: Estimate(4.0, 1.0), 3: Estimate(2.0, 1.0)}
+
+
+@pytest.mark.parametrize(
+    ("branches", "cores", "stops", "expected"),
+    [
+        (Branches.LONGEST, 1, None, 11.0),  # eq. 3: max(4, 2) + 6 + 1
+        (Branches.LONGEST, 2, None, 5.5),
+        (Branches.WORK, 1, None, 13.0),  # 4 + 2 + 6 + 1
+        (Branches.WORK, 2, None, 6.5),
+        (Branches.WORK, 2, {2: 0.5}, 5.0),  # A is read: 0.5 + 1 + 3 + 0.5
+        (Branches.WORK, 2, {2: 9.0}, 6.5),  # reading A is dearer than computing it
+        (Branches.WORK, 2, {1: 0.25}, 0.75),  # 0.25 + 0.5
+    ],
+)
+def test_recompute_seconds_of_a_join(branches, cores, stops, expected):
+    found = recompute_seconds(plan(JOIN), OWN, cores, branches, stops)
+    assert found[0].value == pytest.approx(expected)
+
+
+def test_recompute_without_a_branch_is_the_sum_of_the_prefix():
+    """Eq. 2."""
+    found = recompute_seconds(chain("c", "b", "a"), {0: Estimate(1, 1), 1: Estimate(2, 1), 2: Estimate(3, 1)}, 1)
+    assert [found[number].value for number in (2, 1, 0)] == [3, 5, 6]
+
+
+def test_an_unmeasured_operator_lowers_the_confidence_and_the_whole_prefix_stands_in():
+    own = {0: Estimate(1.0, 1.0)}
+    partial = recompute_seconds(chain("b", "a"), own, 1)
+    assert partial[0].value == 1.0
+    assert partial[0].confidence == pytest.approx(0.5)
+    assert 1 not in partial
+    whole = recompute_seconds(chain("b", "a"), own, 1, prefixes={0: Estimate(7.0, 0.5)})
+    assert whole[0].value == 7.0
+
+
+def test_seconds_of_other_columns_count_half():
+    wide, narrow = signature("p", ("a", "udf")), signature("p", ("a",))
+    tree = plan({0: ("Op", narrow, (1,)), 1: ("Scan", signature("s"), ())})
+    assert own_seconds(tree, view_of(variant(narrow, seconds=3.0)))[0] == Estimate(3.0, 0.5)
+    assert own_seconds(tree, view_of(variant(wide, seconds=3.0)))[0] == Estimate(3.0, 0.5 * OTHER_COLUMNS)
+    assert own_seconds(tree, view_of(variant(narrow, kind="Other"))) == {}
+
+
+def test_rows_are_those_of_the_lineage_and_bytes_fall_back_to_rows_times_width():
+    signed = signature("p", ("a", "b"))
+    tree = plan({0: ("Op", signed, (1,)), 1: ("Scan", signature("s"), ())}, row_bytes=20)
+    view = view_of(variant(signature("p", ("z",)), kind="Join", rows=500))
+    found = rows(signed.lineage, view)
+    assert found and found.value == 500
+    size = bytes_of(tree.nodes[0], view)
+    assert size and size.value == 10_000
+
+
+def test_read_time_is_eq_4_with_an_overhead():
+    rates = Rates(read_bytes_per_second=100e6, write_bytes_per_second=50e6)
+    assert rates.read_seconds(200e6, 2) == pytest.approx(1.03)
+    assert rates.write_seconds(200e6, 2) == pytest.approx(2.05)
+    assert rates.read_seconds(0, 1) == pytest.approx(0.03)
+
+
+def test_a_slow_disk_lowers_the_rates_and_observations_replace_them(tmp_path):
+    assert rates_of({"probe_read": 1e6}).read_bytes_per_second == 1e6
+    assert rates_of({"probe_read": 1e12}) == Rates()
+    assert rates_of({"probe_read": 1e6, "read": 2e6}).read_bytes_per_second == 2e6
+    probed = probe_disk(tmp_path)
+    assert probed and min(probed) > 0
+    assert list(tmp_path.iterdir()) == []
+    assert probe_disk(tmp_path / "missing") is None
+    assert observed_rate(50e6, 0.53, 0.03) == pytest.approx(100e6)

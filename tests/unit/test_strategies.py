@@ -1,0 +1,291 @@
+from __future__ import annotations
+
+import pytest
+from builders import chain, entry, lineage, plan, signature, variant, view_of
+
+from spark_regions.costs.rates import Rates
+from spark_regions.dag.plan import Shared, Signature
+from spark_regions.errors import StrategyUnknown
+from spark_regions.planner.decide import Confs, propose
+from spark_regions.recycle.antichain import Verdict
+from spark_regions.recycle.frequency import (
+    Probability,
+    edge_probability,
+    expected_uses,
+    total_probabilities,
+    unserved_shares,
+)
+from spark_regions.recycle.markov import pareto_front, product
+from spark_regions.recycle.points import Decline, Point
+from spark_regions.recycle.ski_rental import ski_rental
+from spark_regions.recycle.strategies import OURS, strategy
+from spark_regions.stats.estimate import Estimate
+
+
+def point(benefit=4.0, probability=0.5, past=1.0, write=1.0, read=0.5, expected=0.0, node=0) -> Point:
+    return Point(
+        node,
+        Signature("l", "c", frozenset(), ()),
+        Estimate(benefit + read, 1.0),
+        read,
+        write,
+        1e6,
+        past,
+        expected,
+        past,
+        probability,
+    )
+
+
+@pytest.mark.parametrize(
+    ("past", "recompute", "code"),
+    [
+        (0, 9.0, "NO_HISTORY"),
+        (1, 1.4, "NOT_WORTH_WRITING"),  # paid 1.4, an entry costs 1.5
+        (1, 1.6, None),
+        (2, 0.8, None),  # paid 1.6
+    ],
+)
+def test_ski_rental_stores_when_the_price_is_paid(past, recompute, code):
+    found = ski_rental(point(benefit=recompute - 0.5, past=past))
+    if code is None:
+        assert isinstance(found, Verdict)
+        assert found.reason == "SKI_RENTAL"
+    else:
+        assert isinstance(found, Decline)
+        assert found.code == code
+
+
+def test_eq_7_and_8():
+    view = view_of(edges={("s", "j"): (3, 6), ("s", "x"): (1, 2)}, runs=4)
+    assert edge_probability("s", "j", view, Probability.WINDOW) == 0.75
+    assert edge_probability("s", "j", view, Probability.OUTDEGREE) == 0.75
+    assert edge_probability("s", "x", view, Probability.WINDOW) == 0.25
+    assert edge_probability("s", "none", view, Probability.WINDOW) == 0.0
+    assert edge_probability("s", "j", view_of(), Probability.WINDOW) == 0.0
+
+
+def test_eq_6_takes_the_smallest_probability_of_the_path():
+    tree = chain("agg", "join", "scan")
+    join, scan, agg = lineage("join"), lineage("scan"), lineage("agg")
+    view = view_of(edges={(scan, join): (9, 9), (join, agg): (4, 4)}, runs=10)
+    found = total_probabilities(tree, view, Probability.WINDOW)
+    assert found[join] == 0.9
+    assert found[agg] == 0.4
+
+
+def test_expected_uses_are_as_many_as_the_window_had():
+    view = view_of(edges={("j", "a"): (2, 6), ("j", ""): (2, 2)}, runs=2)
+    assert expected_uses("j", 1.0, view) == 8.0
+    assert expected_uses("j", 0.5, view) == 4.0
+    assert expected_uses("other", 1.0, view) == 0.0
+
+
+def test_uses_below_a_stored_point_do_not_count():
+    tree = chain("agg", "join", "scan")
+    join, agg = lineage("join"), lineage("agg")
+    view = view_of(edges={(join, agg): (1, 4), (join, ""): (1, 1)}, runs=1)
+    assert unserved_shares(tree, view, ())[join] == 1.0
+    assert unserved_shares(tree, view, {agg})[join] == pytest.approx(0.2)
+    stored = view_of(edges={(join, agg): (1, 4)}, runs=1, served=[agg])
+    assert unserved_shares(tree, stored, ())[join] == 0.0
+
+
+def test_pareto_front_and_product():
+    best, likely, loser = point(5.0, 0.4), point(4.0, 0.9), point(3.0, 0.5)
+    assert pareto_front([best, likely, loser]) == [best, likely]
+    assert max([best, likely], key=product) is likely
+
+
+CONFS = Confs(max_bytes=10**9)
+
+
+def decide(tree, view, entries=(), name="markov", confs=None):
+    chosen = confs or Confs(strategy=name, max_bytes=10**9)
+    return propose(tree, view, list(entries), Rates(), chosen, 1, 0.0)
+
+
+def codes(proposal):
+    return {(each.node, each.code) for each in proposal.declines}
+
+
+TREE = plan(
+    {
+        0: ("Agg", signature("agg"), (1,)),
+        1: ("Join", signature("join"), (2, 3)),
+        2: ("Scan", signature("left"), ()),
+        3: ("Scan", signature("right"), ()),
+    }
+)
+
+
+def measured(executions=1, agg=1.0, join=6.0, **more):
+    return view_of(
+        variant(signature("agg"), "Agg", agg, executions=executions),
+        variant(signature("join"), "Join", join, executions=executions),
+        variant(signature("left"), "Scan", 2.0, executions=executions),
+        variant(signature("right"), "Scan", 1.0, executions=executions),
+        **more,
+    )
+
+
+def test_without_history_nothing_is_stored():
+    for name in ("markov", "maxbenefit", "latest"):
+        found = decide(TREE, view_of(), name=name)
+        assert found.choice.stores == ()
+        assert {(0, "NO_HISTORY"), (1, "NO_HISTORY")} <= codes(found)
+
+
+def test_second_sight_is_stored_by_ski_rental():
+    (stored,) = decide(TREE, measured()).choice.stores
+    assert (stored[0].node, stored[1]) == (0, "SKI_RENTAL")
+    assert stored[0].benefit == pytest.approx(10.0 - 0.03, abs=0.01)
+
+
+def test_markov_prefers_what_many_runs_share():
+    """The join is in all of 4 runs, under this aggregate in one of them: P·benefit is 4 · 9 against 1 · 10."""
+    join, agg = lineage("join"), lineage("agg")
+    edges = {
+        (lineage("left"), join): (4, 4),
+        (lineage("right"), join): (4, 4),
+        (join, agg): (1, 1),
+        (join, "x"): (3, 3),
+        (agg, ""): (1, 1),
+    }
+    (stored,) = decide(TREE, measured(edges=edges, runs=4)).choice.stores
+    assert (stored[0].node, stored[1]) == (1, "BENEFIT")
+    (stored,) = decide(TREE, measured(edges=edges, runs=4), name="maxbenefit").choice.stores
+    assert stored[0].node == 0
+
+
+def test_latest_takes_the_last_even_if_it_adds_little():
+    (stored,) = decide(TREE, measured(agg=0.0), name="latest").choice.stores
+    assert (stored[0].node, stored[1]) == (0, "LATEST")
+
+
+def test_a_cheap_point_is_declined():
+    cheap = decide(
+        chain("b", "a"), view_of(variant(signature("b"), seconds=0.01), variant(signature("a"), seconds=0.01))
+    )
+    assert cheap.choice.stores == ()
+    assert (0, "TOO_CHEAP") in codes(cheap)
+
+
+def test_a_result_larger_than_the_budget_is_declined():
+    found = decide(TREE, measured(), confs=Confs(max_bytes=5000))
+    assert found.choice.stores == ()
+    assert {(0, "TOO_LARGE"), (1, "TOO_LARGE")} <= codes(found)
+
+
+def test_a_load_is_kept_against_a_store_above_it_of_less_gain():
+    base = entry("e", signature("join"), recompute=9.0)
+    few = decide(TREE, measured(agg=0.5), [base])
+    assert few.choice.loads == {1: "BENEFIT"}
+    assert few.choice.stores == ()
+    assert (0, "ALREADY_STORED_BELOW") in codes(few)
+    edges = {
+        (lineage("join"), lineage("agg")): (20, 200),
+        (lineage("agg"), ""): (20, 200),
+        (lineage("left"), lineage("join")): (20, 200),
+        (lineage("right"), lineage("join")): (20, 200),
+    }
+    many = decide(TREE, measured(agg=0.5, edges=edges, runs=20), [base])
+    assert [each[0].node for each in many.choice.stores] == [0]
+    assert many.choice.loads == {}
+
+
+def test_the_highest_load_wins_and_two_branches_load_two():
+    both = decide(TREE, measured(), [entry("j", signature("join")), entry("a", signature("agg"))])
+    assert both.choice.loads == {0: "BENEFIT"}
+    tree = plan(
+        {
+            0: ("Join", signature("top"), (1, 2)),
+            1: ("Agg", signature("x"), (3,)),
+            2: ("Agg", signature("y"), (4,)),
+            3: ("Scan", signature("s"), ()),
+            4: ("Scan", signature("t"), ()),
+        }
+    )
+    two = decide(tree, view_of(), [entry("ex", signature("x")), entry("ey", signature("y"))])
+    assert two.choice.loads == {1: "BENEFIT", 2: "BENEFIT"}
+
+
+def test_unusable_entries_say_why():
+    shadow = entry("e", signature("agg"), contradictions=2)
+    assert (0, "SHADOWED") in codes(decide(TREE, view_of(), [shadow]))
+    pending = entry("e", signature("agg"), state="pending")
+    assert (0, "PENDING_ELSEWHERE") in codes(decide(TREE, view_of(), [pending]))
+    confs = Confs(max_bytes=10**9, ttl_seconds=60)
+    old = propose(TREE, view_of(), [entry("e", signature("agg"))], Rates(), confs, 1, 1000.0)
+    assert (0, "EXPIRED") in codes(old)
+    assert old.choice.loads == {}
+    narrow = decide(TREE, view_of(), [entry("e", signature("agg", ("z",)))])
+    assert (0, "NOT_COVERED") in codes(narrow)
+    dear = decide(TREE, view_of(), [entry("e", signature("agg"), size=10**10, recompute=0.1)])
+    assert (0, "LOAD_NOT_CHEAPER") in codes(dear)
+
+
+def test_always_needs_no_history_and_does_both():
+    assert [(each[0].node, each[1]) for each in decide(TREE, view_of(), name="always").choice.stores] == [(0, "ALWAYS")]
+    tree = plan(
+        {
+            0: ("Join", None, (1, 2)),
+            1: ("Agg", signature("x"), (3,)),
+            2: ("Agg", signature("y"), (4,)),
+            3: ("Scan", signature("s"), ()),
+            4: ("Scan", signature("t"), ()),
+        }
+    )
+    found = decide(tree, view_of(), [entry("e", signature("x"), recompute=0.0)], name="always")
+    assert found.choice.loads == {1: "ALWAYS"}
+    assert [each[0].node for each in found.choice.stores] == [2]
+
+
+def test_off_and_recycling_switched_off():
+    for confs in (Confs(strategy="off", max_bytes=10**9), Confs(recycle=False, max_bytes=10**9)):
+        found = decide(TREE, measured(), [entry("e", signature("agg"))], confs=confs)
+        assert found.choice.loads == {}
+        assert found.choice.stores == ()
+        assert (0, "RECYCLE_OFF") in codes(found)
+
+
+def test_what_may_not_be_stored_is_not():
+    source_only = plan({0: ("Project", signature("s"), (1,)), 1: ("Scan", signature("s"), ())})
+    view = view_of(variant(signature("s"), "Project", 9.0), variant(signature("s"), "Scan", 9.0))
+    assert decide(source_only, view).choice.stores == ()
+    refused = plan({0: ("A", signature("agg"), (1,)), 1: ("S", signature("s"), ())}, not_storable=frozenset({0}))
+    assert decide(refused, view_of(variant(signature("agg"), "A", 9.0))).choice.stores == ()
+
+
+def shared_plan(seen):
+    """A filter on a wide DataFrame that earlier queries filtered otherwise."""
+    node = signature("base", ("a",), ("f2",))
+    shared = Shared("s0", 1, seen, signature("base", ("a", "b", "c")), 40.0)
+    return plan(
+        {0: ("Agg", signature("agg2"), (1,)), 1: ("Project", node, (2,)), 2: ("Scan", signature("s"), ())},
+        conjunct_columns={"f2": ("b",)},
+        shared=(shared,),
+    )
+
+
+def test_a_shared_dataframe_is_stored_at_its_second_use():
+    earlier = variant(signature("base", ("a",), ("f1",)), "Project", 5.0, rows=10_000, total=8.0)
+    (stored,) = decide(shared_plan(2), view_of(earlier)).choice.stores
+    assert (stored[0].node, stored[0].ref, stored[1]) == (1, "s0", "SKI_RENTAL")
+    assert stored[0].signature.columns == ("a", "b", "c")
+    assert decide(shared_plan(1), view_of(earlier)).choice.stores == ()
+
+
+def test_a_shared_dataframe_that_does_not_cover_the_node_is_left_alone():
+    tree = shared_plan(5)
+    lacking = Shared("s0", 1, 5, signature("base", ("b",)), 40.0)
+    earlier = variant(signature("base", ("a",), ("f1",)), "Project", 5.0, rows=10_000, total=8.0)
+    tree = plan({n: (x.operator, x.signature, x.children) for n, x in tree.nodes.items()}, shared=(lacking,))
+    assert decide(tree, view_of(earlier)).choice.stores == ()
+
+
+def test_strategies_by_name():
+    for name in OURS:
+        assert callable(strategy(name))
+    with pytest.raises(StrategyUnknown, match=r"Found recycle\.strategy='best'"):
+        strategy("best")
