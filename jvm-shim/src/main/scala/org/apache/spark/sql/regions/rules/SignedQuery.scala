@@ -11,7 +11,8 @@ final class SignedQuery private[rules] (
     override val nodes: IndexedSeq[SignedNode],
     listings: IndexedSeq[Set[InputListing]],
     definitions: Definitions,
-    conjuncts: Map[String, Conjunct])
+    conjuncts: Map[String, Conjunct],
+    private[rules] val rootForm: Option[Form])
     extends SignedPlan {
 
   private val rewriting = new Over(definitions, conjuncts.get)

@@ -9,7 +9,7 @@ import org.apache.spark.api.python.PythonFunction
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans.logical._
-import org.apache.spark.sql.catalyst.trees.TreePattern
+import org.apache.spark.sql.catalyst.trees.{TreeNodeTag, TreePattern}
 import org.apache.spark.sql.classic
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.regions._
@@ -34,7 +34,8 @@ object Signer extends Logging {
       val definitions = new Definitions
       survey(plan) match {
         case Left(refusal) =>
-          new SignedQuery(Vector(SignedNode(0, plan, Nil, Left(refusal), None)), Vector(Set.empty), definitions, Map.empty)
+          val node = SignedNode(0, plan, Nil, Left(refusal), None)
+          new SignedQuery(Vector(node), Vector(Set.empty), definitions, Map.empty, None)
         case Right(functions) =>
           val python = if (functions.isEmpty) Map.empty[String, Either[Refusal, String]] else udfs.digest(functions)
           val context = new ExpressionContext(definitions, python, floatAggregates)
@@ -88,8 +89,8 @@ private[rules] final class Signing(session: classic.SparkSession, context: Expre
   private val conjuncts = mutable.HashMap[String, Conjunct]()
 
   def query(plan: LogicalPlan): SignedQuery = {
-    sign(plan, subqueryRoot = true)
-    new SignedQuery(nodes.toVector, inputs.toVector, context.definitions, conjuncts.toMap)
+    val (_, form) = sign(plan, subqueryRoot = true)
+    new SignedQuery(nodes.toVector, inputs.toVector, context.definitions, conjuncts.toMap, form.toOption)
   }
 
   private def sign(plan: LogicalPlan, subqueryRoot: Boolean = false): (Int, Either[Refusal, Form]) = {
@@ -98,7 +99,7 @@ private[rules] final class Signing(session: classic.SparkSession, context: Expre
     inputs += Set.empty
     val children = plan.children.map(sign(_))
     val subqueries = subqueryPlans(plan).map { inner =>
-      val signed = sign(inner, subqueryRoot = true)
+      val signed = inner.getTagValue(Signing.signedAlone).fold(sign(inner, subqueryRoot = true))(signedBefore(inner, _))
       context.subqueries.put(inner, signed._2.map(form => (form.signature(inner.output.map(_.exprId)), form)))
       signed
     }
@@ -122,6 +123,18 @@ private[rules] final class Signing(session: classic.SparkSession, context: Expre
     (id, signature.flatMap(_ => form))
   }
 
+  /** One node for a subquery that had a decision of its own, and may hold what came of it. */
+  private def signedBefore(plan: LogicalPlan, form: Form): (Int, Either[Refusal, Form]) = {
+    val id = nodes.size
+    val output = plan.output.map(_.exprId)
+    val signature =
+      if (output.forall(form.columns.contains)) Right(form.signature(output))
+      else Left(Refusal("OUTER_REFERENCE", plan.nodeName))
+    nodes += SignedNode(id, plan, Nil, signature, Some(Refusal("SUBQUERY_DECIDED")))
+    inputs += form.inputs
+    (id, signature.map(_ => form))
+  }
+
   private def form(plan: LogicalPlan, children: Seq[Either[Refusal, Form]]): Either[Refusal, Form] =
     OperatorForms.barrier(plan).map(Left(_)).getOrElse {
       children.collectFirst { case Left(refusal) => refusal } match {
@@ -140,4 +153,10 @@ private[rules] final class Signing(session: classic.SparkSession, context: Expre
   private def subqueryPlans(plan: LogicalPlan): Seq[LogicalPlan] =
     if (!plan.containsPattern(TreePattern.PLAN_EXPRESSION)) Nil
     else plan.expressions.flatMap(_.collect { case subquery: SubqueryExpression => subquery.plan })
+}
+
+private[rules] object Signing {
+
+  /** Left on the root of a subquery's plan by whoever signed it by itself, before later rules took its normal form away. */
+  val signedAlone: TreeNodeTag[Form] = TreeNodeTag[Form]("spark_regions.subquery")
 }
