@@ -9,7 +9,7 @@ import org.apache.spark.api.python.PythonFunction
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans.logical._
-import org.apache.spark.sql.catalyst.trees.TreePattern
+import org.apache.spark.sql.catalyst.trees.{TreeNodeTag, TreePattern}
 import org.apache.spark.sql.classic
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.regions._
@@ -146,4 +146,10 @@ private[rules] final class Signing(session: classic.SparkSession, context: Expre
   private def subqueryPlans(plan: LogicalPlan): Seq[LogicalPlan] =
     if (!plan.containsPattern(TreePattern.PLAN_EXPRESSION)) Nil
     else plan.expressions.flatMap(_.collect { case subquery: SubqueryExpression => subquery.plan })
+}
+
+private[rules] object Signing {
+
+  /** Left on the root of a subquery's plan by whoever signed it by itself, before later rules took its normal form away. */
+  val signedAlone: TreeNodeTag[Form] = TreeNodeTag[Form]("spark_regions.subquery")
 }

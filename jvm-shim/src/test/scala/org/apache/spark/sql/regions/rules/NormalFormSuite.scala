@@ -171,6 +171,26 @@ class NormalFormSuite extends SignerSuite {
     assertEquals(signed.inputs(signed.nodes.head).size, 2)
   }
 
+  test("a subquery that was signed alone keeps that signature, whatever became of its plan") {
+    val text = "select o_id from orders where o_total > (select max(i_price) from items)"
+    val plan = planned(sql(text))
+    val inner = plan.flatMap(_.subqueries).head
+    val alone = Signer.sign(inner, spark, CommandDigests, floatAggregates = false)
+    val opaque = org.apache.spark.sql.catalyst.plans.logical.LocalLimit(
+      org.apache.spark.sql.catalyst.expressions.Literal(9), inner)
+    val changed = plan.transformExpressions {
+      case s: org.apache.spark.sql.catalyst.expressions.ScalarSubquery => s.withNewPlan(opaque)
+    }.transform { case p => p.transformExpressions {
+      case s: org.apache.spark.sql.catalyst.expressions.ScalarSubquery => s.withNewPlan(opaque)
+    } }
+    def signed = Signer.sign(changed, spark, CommandDigests, floatAggregates = false)
+    assert(signed.nodes.head.signature.isLeft)
+    opaque.setTagValue(Signing.signedAlone, alone.rootForm.get)
+    assertEquals(signed.nodes.head.signature, sign(sql(text)).nodes.head.signature)
+    assertEquals(signed.inputs(signed.nodes.head).size, 2)
+    assertEquals(signed.nodes.last.notStorable.map(_.code), Some("SUBQUERY_DECIDED"))
+  }
+
   test("a sort is not storable and passes that on; an aggregate above it is") {
     val signed = sign(sql("select o_id + 1 from (select o_id, o_total from orders order by o_total)"))
     assert(signed.nodes.exists(_.notStorable.exists(_.code == "ORDERED")))
