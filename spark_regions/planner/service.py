@@ -221,6 +221,9 @@ class Service:
             wall, steady = time.time(), time.monotonic()
             try:
                 session.store.heartbeat(session.run)
+                with self._lock:
+                    unused = session.take_unused()
+                session.store.give_up(session.run, unused)
                 # After a jump every lease looks dead; the others get one period to beat again.
                 if not jumped:
                     session.store.sweep_dead(session.is_expired)
