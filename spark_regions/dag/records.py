@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from spark_regions.dag.moments import Moments
+from spark_regions.dag.plan import Signature
 
 VariantKey = tuple[str, str, str]
 NOTHING = Moments()
@@ -41,6 +42,10 @@ class Variant:
     @property
     def key(self) -> VariantKey:
         return (self.lineage, self.kind, self.shape)
+
+    def has_columns(self, signed: Signature) -> bool:
+        """Whether it produced exactly these columns."""
+        return self.columns == signed.columns or self.shape == signed.shape
 
     def merge(self, later: Variant) -> Variant:
         return Variant(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 
 import sqlalchemy as sa
@@ -19,6 +20,7 @@ from spark_regions.store.store import Run
 log = logging.getLogger("spark_regions.planner")
 
 FLUSH_SECONDS = 0.2
+MAX_WRITTEN = 100
 MAX_CACHED = 5_000
 MAX_PRIVATE = 2_000
 
@@ -89,13 +91,23 @@ class OperatorGraph:
                 log.exception("observations could not be written; they stay in memory")
 
     def flush(self, seconds: float | None = None) -> None:
-        """Write all observations; they stay pending if the catalog is busy."""
-        with self._flushing:
+        """Write all observations; they stay pending if the catalog is busy, or after `seconds`."""
+        deadline = None if seconds is None else time.monotonic() + seconds
+        while self._flush_some(deadline):
+            pass
+
+    def _flush_some(self, deadline: float | None) -> bool:
+        """Write one piece; whether there was one and it was written in time."""
+        seconds = None if deadline is None else deadline - time.monotonic()
+        if seconds is not None and seconds <= 0:
+            return False
+        if not self._flushing.acquire(timeout=-1 if seconds is None else seconds):
+            return False
+        try:
             with self._lock:
                 if not self._pending:
-                    return
-                batch, self._pending = self._pending, Batch()
-                self._in_flight = batch
+                    return False
+                batch = self._in_flight = self._pending.take(MAX_WRITTEN)
             held = 0
             before = -1
 
@@ -114,7 +126,7 @@ class OperatorGraph:
                     self._put_back(batch)
                 if isinstance(error, CatalogBusy):
                     self._wake.set()
-                    return
+                    return False
                 raise
             else:
                 self._in_flight = None
@@ -125,19 +137,16 @@ class OperatorGraph:
             finally:
                 for _ in range(held):
                     self._lock.release()
+            return True
+        finally:
+            self._flushing.release()
 
     def _fold(self, batch: Batch) -> None:
         """The catalog now holds the batch: so does the cache, without reading it again."""
         for variant in batch.variants.values():
             kept = self._variants.get(variant.lineage)
-            if kept is None:
-                continue
-            for index, before in enumerate(kept):
-                if before.key == variant.key:
-                    kept[index] = before.merge(variant)
-                    break
-            else:
-                kept.append(variant)
+            if kept is not None:
+                _merge_into(kept, variant)
 
     def _put_back(self, batch: Batch) -> None:
         later, self._pending, self._in_flight = self._pending, batch, None
@@ -187,24 +196,26 @@ class OperatorGraph:
         )
 
     def _overlaid(self, known: Mapping[str, list[Variant]], by: str) -> dict[str, list[Variant]]:
-        merged = {key: {variant.key: variant for variant in variants} for key, variants in known.items()}
+        merged: dict[str, list[Variant]] = {key: list(variants) for key, variants in known.items()}
         for batch in (self._in_flight, self._pending):
             for variant in batch.variants.values() if batch else ():
                 group = merged.get(getattr(variant, by))
                 if group is not None:
-                    before = group.get(variant.key)
-                    group[variant.key] = before.merge(variant) if before else variant
-        for key, group in merged.items():
-            for variant in self._private.get(key, ()) if by == "lineage" else ():
-                group[variant.key] = variant
-        return {key: list(group.values()) for key, group in merged.items()}
+                    _merge_into(group, variant)
+        if by == "lineage" and self._private:
+            for key, group in merged.items():
+                group.extend(self._private.get(key, ()))
+        return merged
 
     def _keep_private(self, variant: Variant) -> None:
         if variant.lineage not in self._private and len(self._private) >= MAX_PRIVATE:
             self._private.pop(next(iter(self._private)))
-        kept = self._private.setdefault(variant.lineage, [])
-        for index, before in enumerate(kept):
-            if before.key == variant.key:
-                kept[index] = before.merge(variant)
-                return
-        kept.append(variant)
+        _merge_into(self._private.setdefault(variant.lineage, []), variant)
+
+
+def _merge_into(kept: list[Variant], variant: Variant) -> None:
+    for index, before in enumerate(kept):
+        if before.key == variant.key:
+            kept[index] = before.merge(variant)
+            return
+    kept.append(variant)

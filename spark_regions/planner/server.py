@@ -115,11 +115,7 @@ def _shake_hands(connection: socket.socket, service: Service, token: str) -> boo
     elif message.get("protocol") != PROTOCOL:
         refusal = ("PROTOCOL_MISMATCH", f"found protocol {message.get('protocol')!r}, expected {PROTOCOL}")
     else:
-        try:
-            service.hello(message)
-        except Exception as error:
-            log.exception("the store could not be opened")
-            service.off = ("INTERNAL_ERROR", f"{type(error).__name__}: {error}")
+        service.hello(message)
         send(connection, {"type": "hello", "protocol": PROTOCOL, "version": __version__})
         return True
     send(connection, {"type": "error", "code": refusal[0], "detail": refusal[1]})

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spark_regions._version import __version__
@@ -30,7 +31,7 @@ _PREFIX = "spark.regions."
 class Service:
     """Everything behind the wire. Handlers may be called from several threads.
 
-    SQLAlchemy takes a third of a second to import, so the port is announced first and the store is opened at `hello`;
+    SQLAlchemy takes a third of a second to import, so the port is announced and `hello` answered before;
     a store that cannot be opened leaves a service that declines, with the reason.
 
     :param confs: startup confs, with or without the prefix
@@ -45,7 +46,7 @@ class Service:
         self._hello: tuple[str, str, str] = ("", "", "")
         self._lock = threading.RLock()
         self._closing = threading.Event()
-        self._decided: float = 0.0
+        self._opened = threading.Event()
 
     def warm(self) -> None:
         """Import what the first request needs, so that it does not wait for it."""
@@ -54,17 +55,20 @@ class Service:
         import spark_regions.store.admin  # noqa: F401
 
     def hello(self, message: Mapping[str, Any]) -> None:
-        """The application introduces itself; the store is opened."""
+        """The application introduces itself; the store is opened behind, and the next message waits for it."""
         with self._lock:
             application = str(message.get("application") or f"app-{os.getpid()}")[:256]
-            if self.session is not None and application == self.application:
+            opening = bool(self.application) and not self._opened.is_set()
+            if application == self.application and (opening or self.session is not None):
                 return
             self.application = application
             self._hello = (application, str(message.get("name") or ""), str(message.get("user") or ""))
-            self._open()
+            self._opened.clear()
+            threading.Thread(target=self._open_first, name="opening", daemon=True).start()
 
     def handle(self, message: Mapping[str, Any]) -> dict[str, Any] | None:
         """The answer to one message, None where there is none; never raises."""
+        self._opened.wait()
         kind = message.get("type")
         seq = message.get("seq")
         if kind == "observe":
@@ -162,6 +166,16 @@ class Service:
         notices = list(self._where.notices) if self._where else []
         return notices + ([self.off] if self.off else [])
 
+    def _open_first(self) -> None:
+        try:
+            with self._lock:
+                self._open()
+        except Exception as error:
+            log.exception("the store could not be opened")
+            self.session, self.off = None, ("INTERNAL_ERROR", f"{type(error).__name__}: {error}"[:500])
+        finally:
+            self._opened.set()
+
     def _open(self) -> None:
         from spark_regions.planner.graph import OperatorGraph
         from spark_regions.planner.session import Counters, Session
@@ -207,6 +221,9 @@ class Service:
             wall, steady = time.time(), time.monotonic()
             try:
                 session.store.heartbeat(session.run)
+                with self._lock:
+                    unused = session.take_unused()
+                session.store.give_up(session.run, unused)
                 # After a jump every lease looks dead; the others get one period to beat again.
                 if not jumped:
                     session.store.sweep_dead(session.is_expired)
@@ -238,7 +255,7 @@ class Service:
 def rss_bytes() -> int:
     """Resident memory of this process."""
     try:
-        with open("/proc/self/statm", encoding="ascii") as file:
+        with Path("/proc/self/statm").open(encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
         import resource

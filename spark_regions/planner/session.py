@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ REMEMBERED_QUERIES = 256
 ADMIT_SECONDS = 0.15
 """How long a decision waits for another planner's write; past the usual deadline, nobody would read the answer."""
 UNUSED_SECONDS = 60.0
+NEVER_RAN_SECONDS = 6 * 3600.0
 
 
 @dataclass(slots=True)
@@ -39,6 +41,7 @@ class Remembered:
     plan: Plan
     parallelism: int
     loads: dict[str, tuple[int, float, float]] = field(default_factory=dict)
+    decided: float = field(default_factory=time.monotonic)
 
 
 @dataclass(slots=True)
@@ -63,6 +66,7 @@ class Session:
         self.ttl_seconds = 0.0
         self._queries: OrderedDict[int, Remembered] = OrderedDict()
         self._expected: dict[str, float] = {}
+        self._over: dict[int, float] = {}
 
     def decide(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """The answer to a `decide` request.
@@ -123,11 +127,27 @@ class Session:
     def is_expired(self, entry: Entry, now: float) -> bool:
         return expired(entry, self.ttl_seconds, now)
 
+    def take_unused(self) -> list[int]:
+        """Queries that are over, so that what they reserved or leased and did not use can be given up.
+
+        Over are those that ended a while ago (a commit may be on its way until then), and those that were explained
+        only, or decided too late: they are never reported to have run.
+        """
+        now = time.monotonic()
+        for query, remembered in list(self._queries.items()):
+            if now - remembered.decided > NEVER_RAN_SECONDS:
+                self._over[query] = now - UNUSED_SECONDS
+                del self._queries[query]
+        over = [query for query, since in self._over.items() if now - since >= UNUSED_SECONDS]
+        for query in over:
+            del self._over[query]
+        return over
+
     def _remember(self, query: int, remembered: Remembered) -> Remembered:
         self._queries[query] = remembered
         self._queries.move_to_end(query)
         while len(self._queries) > REMEMBERED_QUERIES:
-            self._queries.popitem(last=False)
+            self._over[self._queries.popitem(last=False)[0]] = time.monotonic()
         return remembered
 
     def _act(
@@ -243,8 +263,7 @@ class Session:
         if remembered is not None:
             for name in remembered.loads:
                 self.store.release(self.run, name, query)
-        # The commit may still be on its way: only what has been waiting for long is given up.
-        self.store.abandon_pending(self.run.application, query, self.store.clock() - UNUSED_SECONDS)
+        self._over[query] = time.monotonic()
 
     def _loaded(self, name: str, load: Mapping[str, Any], remembered: Remembered | None) -> None:
         seconds, size = load.get("seconds"), load.get("bytes")

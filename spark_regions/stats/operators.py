@@ -44,7 +44,7 @@ def bytes_of(node: Node, view: GraphView) -> Estimate | None:
     if node.signature is None:
         return None
     for variant in view.variants.get(node.signature.lineage, ()):
-        if variant.shape == node.signature.shape and variant.bytes.count:
+        if variant.bytes.count and variant.has_columns(node.signature):
             return estimate(variant.bytes)
     cardinality = rows(node.signature.lineage, view)
     if cardinality is None:
@@ -56,9 +56,8 @@ def _exact_or_kin(node: Node, view: GraphView, field: str) -> Estimate | None:
     if node.signature is None:
         return None
     kin: list[Variant] = [v for v in view.variants.get(node.signature.lineage, ()) if v.kind == node.operator]
-    shape = node.signature.shape
     for variant in kin:
-        if variant.shape == shape:
+        if variant.has_columns(node.signature):
             exact = estimate(getattr(variant, field))
             if exact is not None:
                 return exact

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import sqlalchemy as sa
@@ -36,6 +37,17 @@ class Batch:
 
     def __bool__(self) -> bool:
         return bool(self.variants or self.edges or self.columns or self.calibration or self.queries)
+
+    def take(self, limit: int) -> Batch:
+        """Move at most `limit` rows of each kind into a batch of their own; a decision never waits for a long write."""
+        taken = Batch(calibration=self.calibration, queries=self.queries)
+        self.calibration, self.queries = {}, 0
+        for name in ("variants", "edges", "columns"):
+            rest: dict[Any, Any] = getattr(self, name)
+            part = getattr(taken, name)
+            for key in list(islice(rest, limit)):
+                part[key] = rest.pop(key)
+        return taken
 
     def add_variant(self, variant: Variant) -> None:
         before = self.variants.get(variant.key)

@@ -173,16 +173,16 @@ class Store:
         self.catalog.write(lambda connection: records.mark_evicted(connection, [name], reason))
         self._remove_unleased([name])
 
-    def abandon_pending(self, application: str, query: int, older_than: float) -> None:
-        """Reservations of a query that ended without using them."""
+    def give_up(self, run: Run, queries: Iterable[int]) -> None:
+        """End the leases of queries that are over, and what they reserved and did not commit."""
+        over = list(queries)
+        if not over:
+            return
 
         def work(connection: sa.Connection) -> list[str]:
-            where = (
-                ENTRY.c.application == application,
-                ENTRY.c.query == query,
-                ENTRY.c.state == "pending",
-                ENTRY.c.created < older_than,
-            )
+            for query in over:
+                records.release(connection, run.application, query=query)
+            where = (ENTRY.c.application == run.application, ENTRY.c.query.in_(over), ENTRY.c.state == "pending")
             found = list(connection.execute(sa.select(ENTRY.c.id).where(*where)).scalars())
             records.mark_evicted(connection, found, "ANSWER_UNUSED")
             return found

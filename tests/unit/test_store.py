@@ -334,13 +334,18 @@ def test_other_schemes_are_named_for_the_driver(tmp_path):
     assert remote.take_sweep() == []
 
 
-def test_unused_answers_are_given_up_after_a_while(store, clock):
-    store.begin("app", "job")
+def test_unused_answers_are_given_up(store):
+    run = store.begin("app", "job")
+    kept, _ = reserve(store, signature("kept"), query=2)
+    read, _ = reserve(store, signature("read"), query=2)
     made, _ = reserve(store, signature("c"), query=3)
-    store.abandon_pending("app", 3, clock.now - 60)
-    assert states(store) == {made.id: "pending"}
-    store.abandon_pending("app", 3, clock.now + 1)
-    assert states(store) == {}
+    commit(store, read)
+    store.admit([(read.id, "app", 3)], [], 1000, 1.0)
+    store.give_up(run, [3])
+    assert states(store) == {kept.id: "pending", read.id: "committed"}
+    store.abandon(read.id, "REMOVED")
+    assert states(store) == {kept.id: "pending"}
+    assert made.id not in states(store)
 
 
 def test_a_busy_catalog_says_so(store):

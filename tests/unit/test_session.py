@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import pytest
+from wire_client import decide, executed, report
+
+from spark_regions.planner import session as module
+from spark_regions.planner.graph import OperatorGraph
+from spark_regions.planner.session import Counters, Session
+from spark_regions.store.admin import list_entries
+from spark_regions.store.opening import open_catalog, place
+from spark_regions.store.store import Store
+
+
+@pytest.fixture
+def session(tmp_path):
+    where = place(str(tmp_path), "anna")
+    catalog = open_catalog(where)
+    store = Store(catalog, where)
+    run = store.begin("app-1", "job")
+    yield Session(store, OperatorGraph(catalog, run, where.data), run, Counters())
+    catalog.close()
+
+
+def run(session, query):
+    answer = session.decide(decide(report(), query))
+    session.observe({"event": "executed", **executed(report(), query)})
+    return answer
+
+
+def test_a_decision_sees_observations_before_and_after_they_are_written(session):
+    assert run(session, 1)["actions"] == []
+    first = session.decide(decide(report(), 2, mode="observe"))["declines"]
+    session.graph.flush()
+    assert session.decide(decide(report(), 2, mode="observe"))["declines"] == first
+    session.graph._seen = -1  # as if another planner had written
+    assert session.decide(decide(report(), 2, mode="observe"))["declines"] == first
+
+
+def test_what_a_query_reserved_and_never_used_is_given_up(session, monkeypatch):
+    run(session, 1)
+    assert run(session, 2)["actions"][0]["kind"] == "store"
+    assert session.take_unused() == []
+    monkeypatch.setattr(module, "UNUSED_SECONDS", 0.0)
+    assert session.take_unused() == [1, 2]
+    assert session.take_unused() == []
+    session.store.give_up(session.run, [1, 2])
+    assert list_entries(session.store) == []
+
+
+def test_explained_queries_are_over_after_a_day_or_when_many_follow(session, monkeypatch):
+    run(session, 1)
+    assert session.decide(decide(report(), 2))["actions"][0]["kind"] == "store"
+    monkeypatch.setattr(module, "UNUSED_SECONDS", 0.0)
+    assert session.take_unused() == [1]
+    monkeypatch.setattr(module, "NEVER_RAN_SECONDS", -1.0)
+    assert session.take_unused() == [2]
+    monkeypatch.undo()
+    for query in range(10, 10 + module.REMEMBERED_QUERIES + 1):
+        session.decide(decide([], query) | {"nodes": [{"id": 0, "operator": "x", "children": []}]})
+    assert list(session._over) == [10]
+
+
+def test_the_measured_saving_is_kept_with_the_entry(session):
+    run(session, 1)
+    (store,) = run(session, 2)["actions"]
+    session.observe(
+        {"event": "committed", "entry": store["entry"], "query": 2, "rows": 100, "bytes": 3000, "seconds": 1}
+    )
+    (load,) = session.decide(decide(report(), 3))["actions"]
+    loads = [{"entry": load["entry"], "seconds": 0.1, "rows": 100, "bytes": 3000}]
+    session.observe({"event": "executed", **executed(report()[:1], 3, loads)})
+    (kept,) = list_entries(session.store)
+    assert kept.uses == 1
+    assert kept.predicted_seconds == pytest.approx(load["saving"], abs=0.01)
+    assert kept.measured_seconds == pytest.approx(5.5 - 0.05 - 0.03, abs=0.01)
+    assert kept.contradictions == 0
+
+
+def test_loaded_operators_teach_demand_but_no_time(session):
+    run(session, 1)
+    (store,) = run(session, 2)["actions"]
+    session.observe(
+        {"event": "committed", "entry": store["entry"], "query": 2, "rows": 100, "bytes": 3000, "seconds": 1}
+    )
+    (load,) = session.decide(decide(report(), 3))["actions"]
+    loads = [{"entry": load["entry"], "seconds": 0.1, "rows": 100, "bytes": 3000}]
+    session.observe({"event": "executed", **executed(report()[:1], 3, loads)})
+    from spark_regions.dag.plan import parse_plan
+
+    view = session.graph.view(parse_plan(decide(report(), 4)), 20)
+    for node in report():
+        (variant,) = view.variants[node["lineage"]]
+        assert (variant.demands, variant.executions, variant.seconds.count) == (3, 2, 2)
+
+
+def test_failed_queries_teach_nothing(session):
+    session.decide(decide(report(), 1))
+    session.observe({"event": "executed", **executed(report(), 1, outcome="failed")})
+    assert {d["code"] for d in session.decide(decide(report(), 2))["declines"]} == {"NO_HISTORY"}
