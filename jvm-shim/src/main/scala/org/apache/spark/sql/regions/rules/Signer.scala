@@ -34,7 +34,8 @@ object Signer extends Logging {
       val definitions = new Definitions
       survey(plan) match {
         case Left(refusal) =>
-          new SignedQuery(Vector(SignedNode(0, plan, Nil, Left(refusal), None)), Vector(Set.empty), definitions, Map.empty, None)
+          val node = SignedNode(0, plan, Nil, Left(refusal), None)
+          new SignedQuery(Vector(node), Vector(Set.empty), definitions, Map.empty, None)
         case Right(functions) =>
           val python = if (functions.isEmpty) Map.empty[String, Either[Refusal, String]] else udfs.digest(functions)
           val context = new ExpressionContext(definitions, python, floatAggregates)
@@ -98,7 +99,7 @@ private[rules] final class Signing(session: classic.SparkSession, context: Expre
     inputs += Set.empty
     val children = plan.children.map(sign(_))
     val subqueries = subqueryPlans(plan).map { inner =>
-      val signed = SubquerySignature.of(inner).map(signedBefore(inner, _)).getOrElse(sign(inner, subqueryRoot = true))
+      val signed = inner.getTagValue(Signing.signedAlone).fold(sign(inner, subqueryRoot = true))(signedBefore(inner, _))
       context.subqueries.put(inner, signed._2.map(form => (form.signature(inner.output.map(_.exprId)), form)))
       signed
     }
@@ -122,10 +123,16 @@ private[rules] final class Signing(session: classic.SparkSession, context: Expre
     (id, signature.flatMap(_ => form))
   }
 
+  /** One node for a subquery that had a decision of its own, and may hold what came of it. */
   private def signedBefore(plan: LogicalPlan, form: Form): (Int, Either[Refusal, Form]) = {
-    nodes += SignedNode(nodes.size, plan, Nil, Left(Refusal("DECIDED_BEFORE")), None)
+    val id = nodes.size
+    val output = plan.output.map(_.exprId)
+    val signature =
+      if (output.forall(form.columns.contains)) Right(form.signature(output))
+      else Left(Refusal("OUTER_REFERENCE", plan.nodeName))
+    nodes += SignedNode(id, plan, Nil, signature, Some(Refusal("SUBQUERY_DECIDED")))
     inputs += form.inputs
-    (nodes.size - 1, Right(form))
+    (id, signature.map(_ => form))
   }
 
   private def form(plan: LogicalPlan, children: Seq[Either[Refusal, Form]]): Either[Refusal, Form] =
