@@ -98,13 +98,14 @@ def run(
         words = [word for key, value in confs.items() for word in ("--conf", f"{key}={value}")]
         launcher = Path(pyspark.__file__).parent / "bin" / "spark-submit"
         command = [str(launcher), *(["--jars", jars] if jars else []), *words, str(job)]
+    # The JVM takes its home, hence the store's, from the password file and not from HOME.
     result = subprocess.run(
         command,
         capture_output=True,
         text=True,
         check=False,
         cwd=folder,
-        env={**os.environ, "HOME": str(folder), **(environ or {})},
+        env={**os.environ, "HOME": str(folder), "JDK_JAVA_OPTIONS": f"-Duser.home={folder}", **(environ or {})},
         timeout=180,
     )
     answers = [line.removeprefix("ANSWER ") for line in result.stdout.splitlines() if line.startswith("ANSWER ")]
