@@ -23,8 +23,8 @@ import org.apache.spark.sql.vectorized.ColumnarBatch
 import org.apache.spark.util.Utils
 
 /**
- * Reads a stored entry, partitions in the order in which they were stored. Each execution first asks whether the entry and
- * the inputs that it was computed from are unchanged; if not, this node runs the original plan instead.
+ * Reads a stored entry, partitions in the order in which they were stored. Each execution first asks whether the entry
+ * and the inputs that it was computed from are unchanged; if not, this node runs the original plan instead.
  *
  * @param columns ordinals in the file of the output attributes
  * @param pushed conjuncts that Parquet may use to skip row groups; the plan above still evaluates them

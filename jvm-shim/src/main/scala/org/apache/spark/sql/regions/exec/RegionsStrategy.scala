@@ -7,8 +7,8 @@ import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.{FilterExec, ProjectExec, SparkPlan, SparkStrategy}
 
 /**
- * Plans [[Tee]] and [[RecycledRelation]]. It checks no entry: adaptive execution plans again and again, and every execution
- * of the scan checks anyway.
+ * Plans [[Tee]] and [[RecycledRelation]]. It checks no entry: adaptive execution plans again and again, and every
+ * execution of the scan checks anyway.
  */
 case class RegionsStrategy(session: SparkSession) extends SparkStrategy {
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
