@@ -28,6 +28,7 @@ def recompute_seconds(
     branches: Branches = Branches.WORK,
     stops: Mapping[int, float] | None = None,
     prefixes: Mapping[int, Estimate] | None = None,
+    floors: Mapping[int, float] | None = None,
 ) -> dict[int, Estimate]:
     """Seconds to compute each node of the plan, where anything is known.
 
@@ -37,6 +38,8 @@ def recompute_seconds(
     :param own: task-seconds of each operator alone
     :param stops: nodes that can be loaded, with the seconds to read them; the cheaper way counts
     :param prefixes: task-seconds of a node with everything below it, used where operators below were never measured
+    :param floors: seconds that a node is known to take at least, from the entry that once was made of it; what stands above
+        takes that much longer
     """
     cores = max(parallelism, 1)
     known: dict[int, Estimate] = {}
@@ -60,6 +63,9 @@ def recompute_seconds(
             whole = prefix.scaled(1 / cores)
             if found is None or (whole.value > found.value and not _stopped(plan, number, stops)):
                 found = whole
+        floor = (floors or {}).get(number, 0.0)
+        if floor > 0 and (found is None or found.value < floor):
+            found = Estimate(floor, found.confidence if found else 0.5)
         read = (stops or {}).get(number)
         if read is not None and (found is None or read < found.value):
             found = Estimate(read, found.confidence if found else 0.5)

@@ -73,7 +73,7 @@ def propose(
     declines: list[Decline] = []
     own = own_seconds(plan, view)
     prefixes = total_seconds(plan, view)
-    fresh = recompute_seconds(plan, own, parallelism, prefixes=prefixes)
+    floors: dict[int, float] = {}
     usable = [
         e for e in entries if e.state == "committed" and not shadowed(e) and not expired(e, confs.ttl_seconds, now)
     ]
@@ -84,9 +84,12 @@ def propose(
             if number not in loads:
                 declines.append(Decline(number, _unusable(found.entry), found.entry.id))
         declines += [Decline(number, near.code, f"{near.detail}: {near.entry}") for number, near in missed.items()]
-        gains = {number: _fresh_seconds(fresh.get(number), found) - found.seconds for number, found in loads.items()}
+        # An entry remembers what it cost to make, for plans whose own statistics are gone or saw it loaded only.
+        floors = {number: found.entry.recompute_seconds for number, found in loads.items()}
     else:
-        loads, gains = {}, {}
+        loads = {}
+    fresh = recompute_seconds(plan, own, parallelism, prefixes=prefixes, floors=floors)
+    gains = {number: _seconds(fresh.get(number)) - found.seconds for number, found in loads.items()}
     stops = {number: found.seconds for number, found in loads.items()}
     with_loads = recompute_seconds(plan, own, parallelism, stops=stops, prefixes=prefixes) if stops else fresh
     candidates = eligible(plan, loads)
@@ -139,10 +142,8 @@ def _covered(plan: Plan, node: int, taken: set[int]) -> bool:
     return False
 
 
-def _fresh_seconds(fresh: Estimate | None, found: Match) -> float:
-    """An entry remembers what it cost to make, for plans whose own statistics are gone."""
-    remembered = found.entry.recompute_seconds
-    return max(fresh.value if fresh else 0.0, remembered)
+def _seconds(estimate: Estimate | None) -> float:
+    return estimate.value if estimate else 0.0
 
 
 def _unusable(entry: Entry) -> str:

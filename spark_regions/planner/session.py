@@ -19,6 +19,7 @@ from spark_regions.planner.observe import learn
 from spark_regions.recycle.admission import contradicts, expired, make_room, reservation, supersedes
 from spark_regions.recycle.persist import Persists
 from spark_regions.recycle.points import Decline, Point
+from spark_regions.stats.estimate import Estimate
 from spark_regions.store.entries import entries_on
 from spark_regions.store.store import Admit, Run, Store
 
@@ -155,7 +156,7 @@ class Session:
     ) -> tuple[list[dict[str, Any]], list[Decline]]:
         loads = [(name, proposal.loads[name], reason) for name, reason in sorted(proposal.choice.loads.items())]
         stores = [
-            (point, reason, self._new_entry(point, reason, query, remembered.plan, confs))
+            (point, reason, self._new_entry(point, reason, query, remembered.plan, confs, proposal.fresh))
             for point, reason in proposal.choice.stores
             if confs.max_bytes > 0
         ]
@@ -212,14 +213,19 @@ class Session:
             )
         return actions, declines
 
-    def _new_entry(self, point: Point, reason: str, query: int, plan: Plan, confs: Confs) -> Entry:
+    def _new_entry(
+        self, point: Point, reason: str, query: int, plan: Plan, confs: Confs, fresh: Mapping[int, Estimate]
+    ) -> Entry:
         # Without an estimate (strategy always), a sixteenth of the budget leaves room for the plan's other points.
         size = reservation(point.bytes, confs.max_bytes) if point.bytes else max(confs.max_bytes // 16, 1)
         operator = plan.nodes[point.node].operator
+        # Without any load, since what is loaded now may be evicted before this entry is.
+        whole = fresh.get(point.node)
+        seconds = max(point.recompute.value, whole.value if whole else 0.0)
         draft = Entry(
             id="", lineage=point.signature.lineage, core=point.signature.core, conjuncts=point.signature.conjuncts,
             columns=point.signature.columns, location="", state="pending", rows=0, bytes=size, created=0.0, used=0.0,
-            recompute_seconds=point.recompute.value, application=self.run.application, query=query,
+            recompute_seconds=seconds, application=self.run.application, query=query,
             operator=operator[:128], reason=reason,
         )  # fmt: skip
         return self.store.new_entry(draft)
