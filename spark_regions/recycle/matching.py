@@ -112,7 +112,9 @@ def serves(plan: Plan, node: Signature, stored: Signature) -> Cover | NearMiss:
         wanted.update(reads)
     found = cover(wanted, stored.columns, plan.expressions)
     if found.missing:
-        return NearMiss("NOT_COVERED", f"{len(found.missing)} columns missing", "")
+        of_filters = len(found.missing - set(node.columns))
+        detail = f"{len(found.missing)} columns missing" + (f", {of_filters} of them for filters" if of_filters else "")
+        return NearMiss("NOT_COVERED", detail, "")
     return found
 
 
