@@ -1,6 +1,8 @@
 """All benchmarks, each in a process of its own, one after the other; a table and a JSON file for each.
 
-python -m benchmarks [--only recurring tee] [--scale 1] [--out benchmarks/results]
+python -m benchmarks [--only recurring tee] [--scale 1] [--rounds 2] [--data data] [--out benchmarks/results]
+
+Ends with 1 if a benchmark failed or any rows differ from plain Spark's.
 """
 
 from __future__ import annotations
@@ -10,12 +12,12 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.measure import add_arguments
 from examples.demo import ROOT
 
 BENCHMARKS = ("recurring", "first_run", "cold_overhead", "planning", "tee")
@@ -28,12 +30,12 @@ HEADLINES: dict[str, tuple[tuple[str, str, str], ...]] = {
     ),
     "first_run": (("first_run_over_best_hand", "first run / best by hand", "<= 1.00"),),
     "cold_overhead": (
-        ("overall_ratio", "22 TPC-H queries, on / off", "<= 1.03"),
+        ("overall_ratio", "22 TPC-H queries, plugin / plain", "<= 1.03"),
         ("queries_beyond_1.05_plus_50_ms", "queries above 1.05 x + 50 ms", "none"),
     ),
     "planning": (
         ("milliseconds_added", "milliseconds added to planning", ""),
-        ("milliseconds_off", "milliseconds without", ""),
+        ("milliseconds_plain", "milliseconds without", ""),
     ),
     "tee": (
         ("tee_over_plain", "storing / plain query", ""),
@@ -45,27 +47,29 @@ HEADLINES: dict[str, tuple[tuple[str, str, str], ...]] = {
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run the benchmarks.")
     parser.add_argument("--only", choices=BENCHMARKS, nargs="+", default=BENCHMARKS)
-    parser.add_argument("--scale", type=float, default=1.0)
-    parser.add_argument("--rounds", type=int, help="rounds of each benchmark (default: its own)")
-    parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results")
+    add_arguments(parser)
     options = parser.parse_args()
-    options.out.mkdir(parents=True, exist_ok=True)
+    out, tables = options.out.resolve(), options.data.resolve()
     table = Table("benchmark", "measured", "value", "goal", "seconds")
     failed = []
     for name in options.only:
-        file = options.out.resolve() / f"{name}.json"
-        command = [sys.executable, "-m", f"benchmarks.{name}", "--scale", f"{options.scale:g}", "--out", str(file)]
+        file = out / f"{name}.json"
+        file.unlink(missing_ok=True)
+        command = [sys.executable, "-m", f"benchmarks.{name}", "--scale", f"{options.scale:g}"]
+        command += ["--data", str(tables), "--out", str(out)]
         command += ["--rounds", str(options.rounds)] if options.rounds else []
-        # Python workers import a benchmark's functions by name.
+        # Driver processes and Python workers import from the repository.
         environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
         if subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL).returncode != 0:
             failed.append(name)
+        if not file.exists():
             continue
         result = json.loads(file.read_text())
+        table.add_row(name, "rows", _shown(result["differing"]) if result["differing"] else "identical", "identical")
         for key, what, goal in HEADLINES[name]:
             table.add_row(name, what, _shown(result[key]), goal, f"{result['seconds_taken']:.0f}")
     Console(width=120).print(table)
-    print(f"Results: {options.out}")
+    print(f"Results: {out}")
     if failed:
         print(f"Failed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0

@@ -1,4 +1,7 @@
-"""A job's first run with reuse inside the session, against the same job with its base materialized by hand."""
+"""A job's first run from an empty store, against the same job with its base materialized by hand.
+
+Every run is a spark-submit of its own; what is compared takes turns.
+"""
 
 from __future__ import annotations
 
@@ -7,34 +10,46 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.measure import benchmark_main
+from benchmarks.measure import Options, benchmark_main, paired_ratio
+from benchmarks.turns import in_turn
 from examples import data
-from examples.demo import JOB, LAPTOP, ROOT, plugin_confs, submit
+from examples.demo import LAPTOP, ROOT, differing_reports, effects, plugin_confs, submit
 
-HAND_JOB = ROOT / "benchmarks" / "hand_job.py"
-KINDS = ("memory_and_disk", "disk_only", "write_and_read")
+JOB = ROOT / "benchmarks" / "lines_job.py"
+BY_HAND = ("memory_and_disk", "disk_only", "write_and_read")
 
 
-def run(scale: float, rounds: int) -> dict[str, Any]:
-    tables = str(data.tpch(scale))
-    hand = LAPTOP | {"spark.submit.pyFiles": str(JOB)}
-    seconds: dict[str, list[float]] = {name: [] for name in ("spark_regions", *KINDS)}
-    for number in range(rounds):
-        with tempfile.TemporaryDirectory(prefix="spark-regions-bench-") as folder:
-            for name in seconds if number % 2 == 0 else reversed(list(seconds)):
-                output = f"{folder}/{name}"
-                if name == "spark_regions":
-                    job = submit(JOB, [tables, output], LAPTOP | plugin_confs(Path(folder) / "recycle"))
-                else:
-                    job = submit(HAND_JOB, [tables, output, name], hand)
-                seconds[name].append(job.seconds)
-    best = min(KINDS, key=lambda kind: median(seconds[kind]))
-    pairs = zip(seconds["spark_regions"], seconds[best], strict=True)
+def run(options: Options) -> dict[str, Any]:
+    tables = str(data.tpch(options.scale, options.data))
+    names = ("spark_regions", *BY_HAND)
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    reports: dict[str, list[float]] = {name: [] for name in names}
+    differing: set[str] = set()
+    did = []
+    for number in range(options.rounds):
+        with tempfile.TemporaryDirectory(prefix="spark-regions-bench-") as name:
+            folder = Path(name)
+            for kind in in_turn(names, number * len(names) // 2):
+                ours = kind == "spark_regions"
+                confs = LAPTOP | (plugin_confs(folder / "recycle") if ours else {})
+                job = submit(JOB, [tables, str(folder / kind), "plain" if ours else kind], confs)
+                seconds[kind].append(job.seconds)
+                reports[kind].append(job.seconds_reports)
+                if ours:
+                    did.append(effects(folder / "recycle", job.log))
+            for kind in names:
+                differing |= {f"{kind}: {each}" for each in differing_reports(folder / BY_HAND[0], folder / kind)}
+    best = min(BY_HAND, key=lambda kind: median(seconds[kind]))
     return {
-        "first_run_over_best_hand": median(ours / theirs for ours, theirs in pairs),
+        "first_run_over_best_hand": paired_ratio(seconds["spark_regions"], seconds[best]),
+        "first_run_over_best_hand_reports_only": paired_ratio(reports["spark_regions"], reports[best]),
         "best_hand": best,
+        "stores": [each.stored for each in did],
+        "loads": [each.loaded for each in did],
+        "differing": sorted(differing),
         "seconds": {name: median(values) for name, values in seconds.items()},
         "seconds_all": seconds,
+        "seconds_reports_all": reports,
     }
 
 

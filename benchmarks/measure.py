@@ -4,14 +4,34 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import platform
+import subprocess
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
 from math import ceil
 from pathlib import Path
 from statistics import median
-from typing import Any, TypeVar
+from typing import Any
 
-T = TypeVar("T")
+from benchmarks.session import BASE
+from examples.data import DATA
+from examples.demo import LAPTOP, ROOT
+from spark_regions import __version__
+
+RESULTS = ROOT / "benchmarks" / "results"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to measure: TPC scale factor, number of measured rounds, folder that keeps generated data."""
+
+    scale: float
+    rounds: int
+    data: Path
 
 
 def timed(action: Callable[[], object]) -> float:
@@ -40,23 +60,44 @@ def percentile(values: Sequence[float], share: float) -> float:
     return ordered[max(0, ceil(share * len(ordered)) - 1)]
 
 
-def alternated(pair: tuple[T, T], number: int) -> tuple[T, T]:
-    """The pair, turned round in every second round, so that neither side always runs first."""
-    return pair if number % 2 == 0 else (pair[1], pair[0])
+def environment() -> dict[str, Any]:
+    """What a reader has to know to judge the numbers, taken before anything runs."""
+    java = Path(os.environ["JAVA_HOME"], "bin", "java") if "JAVA_HOME" in os.environ else Path("java")
+    said = subprocess.run([str(java), "-version"], capture_output=True, text=True).stderr
+    return {
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "load_average": os.getloadavg(),
+        "cores": os.cpu_count(),
+        "machine": platform.platform(),
+        "java": said.partition("\n")[0],
+        "python": platform.python_version(),
+        "pyspark": version("pyspark"),
+        "spark_regions": __version__,
+        "confs_of_drivers": BASE,
+        "confs_of_submitted_jobs": LAPTOP,
+    }
 
 
-def benchmark_main(name: str, run: Callable[[float, int], dict[str, Any]], default_rounds: int) -> None:
-    """Command line of one benchmark: run it, print and save its result."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--scale", type=float, default=1.0, help="TPC-H scale factor (default: 1)")
+    parser.add_argument("--rounds", type=int, help="measured rounds (default: the benchmark's own)")
+    parser.add_argument("--data", type=Path, default=DATA, help="folder of generated tables (default: data/)")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for <benchmark>.json")
+
+
+def benchmark_main(name: str, run: Callable[[Options], dict[str, Any]], default_rounds: int) -> None:
+    """Command line of one benchmark: run it, print and save its result; ends with 1 if any rows differ."""
     parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{name}")
-    parser.add_argument("--scale", type=float, default=1.0, help="TPC scale factor")
-    parser.add_argument("--rounds", type=int, default=default_rounds)
-    parser.add_argument("--out", type=Path, help="JSON file for the result")
-    options = parser.parse_args()
+    add_arguments(parser)
+    given = parser.parse_args()
+    options = Options(given.scale, given.rounds or default_rounds, given.data.resolve())
+    before = environment()
     found: dict[str, Any] = {}
-    seconds = timed(lambda: found.update(run(options.scale, options.rounds)))
+    seconds = timed(lambda: found.update(run(options)))
     head = {"benchmark": name, "scale": options.scale, "rounds": options.rounds, "seconds_taken": round(seconds, 1)}
-    result = head | found
-    text = json.dumps(result, indent=1)
+    text = json.dumps(head | found | {"environment": before}, indent=1)
     print(text)
-    if options.out:
-        options.out.write_text(text + "\n")
+    given.out.mkdir(parents=True, exist_ok=True)
+    (given.out / f"{name}.json").write_text(text + "\n")
+    if found["differing"]:
+        parser.exit(1, f"{name}: rows differ from plain Spark's: {found['differing']}\n")

@@ -1,6 +1,6 @@
-"""A query that stores in passing, against the plain query and against persist(DISK_ONLY) in the same action.
+"""An action that stores in passing, against the plain action and against persist(DISK_ONLY) in the same action.
 
-Every round filters by another remainder, so that each store is a new one.
+A driver process for each. Every round leaves out other rows, so that each store is a new one.
 """
 
 from __future__ import annotations
@@ -10,72 +10,74 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-
-from benchmarks.measure import benchmark_main, paired_ratio, timed
-from benchmarks.session import counters, register, sibling, spark_session
+from benchmarks.measure import Options, benchmark_main, paired_ratio
+from benchmarks.shapes import SHAPES
+from benchmarks.turns import Driver, drivers, in_turn
 from examples import data
 
-
-def base(spark: SparkSession, remainder: int) -> DataFrame:
-    """A join that is worth storing: about 1.5 million rows at scale 1."""
-    lines = spark.table("lineitem").where(F.col("l_shipdate") >= "1996-01-01")
-    lines = lines.where(F.col("l_orderkey") % 1009 != remainder)
-    orders = spark.table("orders")
-    return (
-        lines.join(orders, lines.l_orderkey == orders.o_orderkey)
-        .join(spark.table("part"), F.col("l_partkey") == F.col("p_partkey"))
-        .select("o_orderdate", "o_orderpriority", "p_brand", "l_quantity", "l_extendedprice", "l_discount")
-    )
+CONFS = {"plain": None, "tee": {"spark.regions.recycle.strategy": "always"}, "disk_only": None}
+WARM_UP_ROUNDS = 2
 
 
-def report(lines: DataFrame) -> list[Any]:
-    revenue = F.sum(F.col("l_extendedprice") * (1 - F.col("l_discount")))
-    return lines.groupBy("p_brand", "o_orderpriority").agg(revenue, F.max("o_orderdate"), F.sum("l_quantity")).collect()
-
-
-def persisted(lines: DataFrame) -> list[Any]:
-    kept = lines.persist(StorageLevel.DISK_ONLY)
-    try:
-        return report(kept)
-    finally:
-        kept.unpersist(blocking=True)
-
-
-def run(scale: float, rounds: int) -> dict[str, Any]:
-    seconds: dict[str, list[float]] = {"plain": [], "tee": [], "disk_only": []}
-    tables = data.tpch(scale)
+def run(options: Options) -> dict[str, Any]:
+    tables = data.tpch(options.scale, options.data)
+    answers: dict[str, dict[str, list[dict[str, Any]]]] = {shape: {side: [] for side in CONFS} for shape in SHAPES}
+    commits = dict.fromkeys(SHAPES, 0)
     with tempfile.TemporaryDirectory(prefix="spark-regions-bench-") as folder:
-        with spark_session(Path(folder) / "recycle", {"spark.regions.recycle.strategy": "off"}) as spark:
-            register(spark, tables)
-            storing = sibling(spark, {"spark.regions.recycle.strategy": "always"})
-            register(storing, tables)
-            for remainder in (1, 2):
-                report(base(spark, remainder))
-            before = counters(spark)
-            for number in range(rounds):
-                remainder = 100 + number
-                actions = {
-                    "plain": lambda: report(base(spark, remainder)),  # noqa: B023
-                    "tee": lambda: report(base(storing, remainder)),  # noqa: B023
-                    "disk_only": lambda: persisted(base(spark, remainder)),  # noqa: B023
-                }
-                names = list(actions)
-                for name in names[number % 3 :] + names[: number % 3]:
-                    seconds[name].append(timed(actions[name]))
-            done = counters(spark) - before
+        with drivers(Path(folder), CONFS) as trio:
+            for driver in trio.values():
+                driver.register(tables)
+            for number in range(WARM_UP_ROUNDS):
+                for shape in SHAPES:
+                    one_round(trio, shape, 900 + number, number)
+            before = trio["tee"].ask("status")
+            for number in range(options.rounds):
+                for shape in SHAPES:
+                    found, committed = one_round(trio, shape, 100 + number, number)
+                    commits[shape] += committed
+                    for side, answer in found.items():
+                        answers[shape][side].append(answer)
+            after = trio["tee"].ask("status")
+            versions = trio["tee"].versions
+    missing = [shape for shape, count in commits.items() if count != options.rounds]
+    if missing:
+        raise RuntimeError(f"{', '.join(missing)}: {commits} entries committed, expected {options.rounds} of each")
+
+    def seconds(shape: str, side: str, key: str = "seconds") -> list[float]:
+        return [answer[key] for answer in answers[shape][side]]
+
+    def ratios(above: str, below: str, key: str = "seconds") -> dict[str, float]:
+        return {shape: paired_ratio(seconds(shape, above, key), seconds(shape, below, key)) for shape in SHAPES}
+
     return {
-        "tee_over_plain": paired_ratio(seconds["tee"], seconds["plain"]),
-        "tee_over_disk_only": paired_ratio(seconds["tee"], seconds["disk_only"]),
-        "disk_only_over_plain": paired_ratio(seconds["disk_only"], seconds["plain"]),
-        "stores": done.stores,
-        "loads": done.loads,
-        "seconds": {name: median(values) for name, values in seconds.items()},
-        "seconds_all": seconds,
+        "tee_over_plain": ratios("tee", "plain"),
+        "tee_over_disk_only": ratios("tee", "disk_only"),
+        "disk_only_over_plain": ratios("disk_only", "plain"),
+        "tee_over_plain_settled": ratios("tee", "plain", "seconds_settled"),
+        "differing": [
+            shape
+            for shape in SHAPES
+            if any(len({answer["digest"] for answer in row}) > 1 for row in zip(*answers[shape].values(), strict=True))
+        ],
+        "stores": commits,
+        "loads": int(after["counter.loads"]) - int(before["counter.loads"]),
+        "bytes_stored": int(after["store.bytes"]) - int(before["store.bytes"]),
+        "versions": versions,
+        "seconds": {shape: {side: median(seconds(shape, side)) for side in CONFS} for shape in SHAPES},
+        "seconds_all": {shape: {side: seconds(shape, side) for side in CONFS} for shape in SHAPES},
     }
 
 
+def one_round(
+    trio: dict[str, Driver], shape: str, remainder: int, number: int
+) -> tuple[dict[str, dict[str, Any]], int]:
+    """The answer of each side, and the number of entries that were committed."""
+    before = trio["tee"].counter("commits")
+    found = {}
+    for side in in_turn(list(trio), number):
+        found[side] = trio[side].ask("shape", name=shape, remainder=remainder, disk_only=side == "disk_only")
+    return found, trio["tee"].counter("commits") - before
+
+
 if __name__ == "__main__":
-    benchmark_main("tee", run, default_rounds=6)
+    benchmark_main("tee", run, default_rounds=5)

@@ -1,0 +1,122 @@
+"""A driver process that does one thing at a time as it is told: a line of JSON in, a line of JSON out.
+
+Started by `benchmarks.turns`. Standard output is kept for the answers: whatever else writes there goes to the log.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+
+from benchmarks import shapes
+
+Answer = dict[str, Any]
+
+
+def main() -> None:
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    builder = SparkSession.builder.appName("spark_regions benchmark")
+    for key, value in json.loads(sys.stdin.readline()).items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("WARN")
+    java = spark.sparkContext._jvm.java.lang.System.getProperty("java.version")  # type: ignore[union-attr]
+    print(json.dumps({"spark": spark.version, "java": java}), file=answers)
+    for line in sys.stdin:
+        request = json.loads(line)
+        print(json.dumps(TASKS[request.pop("task")](spark, **request)), file=answers)
+    spark.stop()
+
+
+def register(spark: SparkSession, tables: Mapping[str, str]) -> Answer:
+    for name, file in tables.items():
+        spark.read.parquet(file).createOrReplaceTempView(name)
+    return {}
+
+
+def query(spark: SparkSession, text: str) -> Answer:
+    """Seconds from the text to the rows, and those until everything that the query left behind is done."""
+    return _measured(spark, lambda: spark.sql(text).collect())
+
+
+def plan(spark: SparkSession, text: str) -> Answer:
+    """Seconds for the optimized and the physical plan; parsing and analysis are before, execution is not done."""
+    frame = spark.sql(text)
+    execution = frame._jdf.queryExecution()
+    start = time.perf_counter()
+    execution.optimizedPlan()
+    execution.executedPlan()
+    return {"seconds": time.perf_counter() - start, "schema": frame.schema.simpleString()}
+
+
+def shape(spark: SparkSession, name: str, remainder: int, disk_only: bool) -> Answer:
+    """One action over a shape of `benchmarks.shapes`."""
+    frame = shapes.SHAPES[name](spark, remainder)
+    return _measured(spark, lambda: _persisted(frame) if disk_only else shapes.checksum(frame))
+
+
+def status(spark: SparkSession) -> Answer:
+    from spark_regions import status
+
+    settle(spark)
+    return dict(status(spark).rows)
+
+
+def last_decision(spark: SparkSession) -> Answer:
+    from spark_regions import decisions
+
+    return next(iter(decisions(spark, limit=1)), {})
+
+
+TASKS: dict[str, Callable[..., Answer]] = {
+    function.__name__: function for function in (register, query, plan, shape, status, last_decision)
+}
+
+
+def settle(spark: SparkSession) -> None:
+    """Wait until every listener has seen what happened, and the planner has answered what it was told."""
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    if spark.conf.get("spark.regions.enabled", "false") == "true":
+        from spark_regions import status
+
+        status(spark)  # the planner takes its requests in order
+
+
+def _measured(spark: SparkSession, action: Callable[[], list[Any]]) -> Answer:
+    start = time.perf_counter()
+    rows = action()
+    seconds = time.perf_counter() - start
+    settle(spark)
+    settled = time.perf_counter() - start
+    return {"seconds": seconds, "seconds_settled": settled, "rows": len(rows), "digest": digest(rows)}
+
+
+def _persisted(frame: DataFrame) -> list[Any]:
+    kept = frame.persist(StorageLevel.DISK_ONLY)
+    try:
+        return shapes.checksum(kept)
+    finally:
+        kept.unpersist(blocking=True)
+
+
+def digest(rows: list[Any]) -> str:
+    """Of the multiset of rows. Floats to nine digits: the order in which Spark adds them is not fixed.
+
+    >>> digest([(1, 0.1 + 0.2), (2, None)]) == digest([(2, None), (1, 0.3)])
+    True
+    """
+    texts = sorted("|".join(f"{v:.9g}" if isinstance(v, float) else repr(v) for v in row) for row in rows)
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()
+
+
+if __name__ == "__main__":
+    main()
