@@ -205,7 +205,7 @@ class Session:
                     "ref": point.ref,
                     "entry": entry.id,
                     "location": entry.location,
-                    "columns": list(point.signature.columns),
+                    "columns": list(entry.columns),
                     "maxBytes": entry.bytes,
                     "saving": round(max(point.benefit, 0.0), 4),
                     "reason": reason,
@@ -224,7 +224,9 @@ class Session:
         seconds = max(point.recompute.value, whole.value if whole else 0.0)
         draft = Entry(
             id="", lineage=point.signature.lineage, core=point.signature.core, conjuncts=point.signature.conjuncts,
-            columns=point.signature.columns, location="", state="pending", rows=0, bytes=size, created=0.0, used=0.0,
+            # A column that the plan gives twice is written once.
+            columns=tuple(dict.fromkeys(point.signature.columns)), location="", state="pending", rows=0, bytes=size,
+            created=0.0, used=0.0,
             recompute_seconds=seconds, application=self.run.application, query=query,
             operator=operator[:128], reason=reason,
         )  # fmt: skip

@@ -9,7 +9,7 @@ from spark_regions.stats.estimate import Estimate
 
 
 def choose(situation: Situation) -> Choice:
-    """Load what can be loaded, topmost first; then store the topmost eligible node of everything else, on top of loads too.
+    """Load what can be loaded, topmost first; then store the topmost eligible node of every branch, above loads too.
 
     Needs no history: an unmeasured point is stored with the whole remaining budget reserved.
     """

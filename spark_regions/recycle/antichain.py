@@ -35,10 +35,11 @@ Appraisal = Callable[[Point], Verdict | Decline]
 def best_antichain(situation: Situation, appraise: Appraisal) -> Choice:
     """Loads of the highest total gain, none above another; then stores likewise, none of them below a load.
 
-    What can be loaded comes first (Piglet §4.4): nothing below a load runs. Then the stores, above the loads or beside them;
-    their benefit already counts with what is loadable (`Point.recompute`). Both bottom-up over the tree, which is exact:
-    best(n) = max(gain of n, Σ best(children)). Worked example: the base can be loaded (saves 3 s now), and the report above
-    it takes 0.4 s more and is expected twice: the base is loaded, and the report stored in the same pass.
+    What can be loaded comes first (Piglet §4.4): nothing below a load runs. Then the stores, above the loads or
+    beside them; their benefit already counts with what is loadable (`Point.recompute`). Both bottom-up over the tree,
+    which is exact: best(n) = max(gain of n, Σ best(children)). Worked example: the base can be loaded (saves 3 s now),
+    and the report above it takes 0.4 s more and is expected twice: the base is loaded, and the report stored in the
+    same pass.
     """
     declines: dict[tuple[int, str | None], Decline] = {}
     stores: dict[int, tuple[Point, Verdict]] = {}
@@ -107,7 +108,7 @@ def _solve(situation: Situation, stores: Mapping[int, tuple[Point, Verdict]]) ->
 
 
 def _antichain(plan: Plan, gains: Mapping[int, float]) -> list[int]:
-    """The nodes of highest total gain of which none is above another, in pre-order; the upper one where it makes no odds."""
+    """The nodes of highest total gain, none above another, in pre-order; the upper one where it makes no odds."""
     best: dict[int, float] = {}
     taken: set[int] = set()
     for number in plan.bottom_up():

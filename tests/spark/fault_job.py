@@ -1,18 +1,22 @@
-"""A small job in a process of its own, steered by lines on stdin, so that a test can break things in between.
+"""Small jobs in one driver process, steered by lines of JSON on stdin, so that a test can break things in between.
 
-    python -m tests.spark.fault_job <folder of tables> <confs as JSON>
+    python -m tests.spark.fault_job [jar]
 
-Each line `run` is answered by one line of JSON: the queries' rows, or the error class, and what the plugin says.
+`{"start": confs}` ends the application and starts another; its answer holds the message where Spark refuses.
+`{"run": folder of tables, "set": confs}` is answered by the queries' rows, or the error, and what the plugin says.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -27,28 +31,54 @@ QUERIES = (
 
 
 def main() -> None:
-    tables, confs = Path(sys.argv[1]), json.loads(sys.argv[2])
-    builder = SparkSession.builder.appName("faults")
-    for key, value in (BASE | {"spark.driver.memory": "1g"} | confs).items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    jars = [f"--jars {jar}" for jar in sys.argv[1:]]
+    os.environ["PYSPARK_SUBMIT_ARGS"] = " ".join([*jars, "--driver-memory 1g pyspark-shell"])
+    # Launched without confs: those of a first application would be defaults of all later ones.
+    SparkContext._ensure_initialized()
     print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:
-        if line.strip() == "run":
-            print(json.dumps(answer(spark, tables)), flush=True)
-    spark.stop()
+        wanted = json.loads(line)
+        if "start" in wanted:
+            print(json.dumps(start(wanted["start"])), flush=True)
+        else:
+            print(json.dumps(run(Path(wanted["run"]), wanted.get("set", {}))), flush=True)
+    stop()
 
 
-def answer(spark: SparkSession, tables: Path) -> dict[str, Any]:
-    start = time.perf_counter()
+def stop() -> None:
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        active.stop()
+    if SparkContext._active_spark_context is not None:
+        SparkContext._active_spark_context.stop()
+
+
+def start(confs: Mapping[str, str]) -> dict[str, Any]:
+    stop()
+    builder = SparkSession.builder.appName("faults")
+    for key, value in (BASE | dict(confs)).items():
+        builder = builder.config(key, value)
     try:
+        builder.getOrCreate()
+    except PySparkException as error:
+        return {"message": str(error)}
+    return {"message": None}
+
+
+def run(tables: Path, confs: Mapping[str, str]) -> dict[str, Any]:
+    spark = SparkSession.getActiveSession()
+    assert spark is not None
+    begin = time.perf_counter()
+    try:
+        for key, value in confs.items():
+            spark.conf.set(key, value)
         register(spark, tables)
         rows = [sorted(str(tuple(row)) for row in spark.sql(query).collect()) for query in QUERIES]
         found: dict[str, Any] = {"rows": rows, "error": None}
     except PySparkException as error:
-        found = {"rows": None, "error": error.getCondition() or type(error).__name__}
-    found["seconds"] = time.perf_counter() - start
-    if "spark.jars" not in dict(spark.sparkContext.getConf().getAll()):
+        found = {"rows": None, "error": str(error)}
+    found["seconds"] = time.perf_counter() - begin
+    if "spark.regions.enabled" not in dict(spark.sparkContext.getConf().getAll()):
         return found
     settle(spark)
     return found | {"status": status(spark), "decisions": [str(decision) for decision in decisions(spark)]}

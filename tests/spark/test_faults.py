@@ -1,4 +1,7 @@
-"""Bad input and faults of ours: each has its exact outcome, and the job's rows are right."""
+"""Bad input and faults of ours: each has its exact outcome, and the job's rows are right.
+
+The applications follow each other in one JVM; only what a JVM does not survive has one of its own.
+"""
 
 from __future__ import annotations
 
@@ -27,32 +30,37 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 Answer = dict[str, Any]
 
 
-class Job:
-    """A running fault_job: every `run` executes its queries once."""
+class Driver:
+    """A running fault_job: applications one after another, and runs of its queries."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
-        self.read()
+        self.ask(None)
 
-    def read(self) -> Answer:
-        assert self.process.stdout is not None
+    def ask(self, question: Mapping[str, Any] | None) -> Answer:
+        assert self.process.stdin is not None and self.process.stdout is not None
+        if question is not None:
+            self.process.stdin.write(json.dumps(question) + "\n")
+            self.process.stdin.flush()
         for line in self.process.stdout:
             if line.startswith("{"):
                 found: Answer = json.loads(line)
                 return found
-        raise AssertionError(f"the job ended with {self.process.wait()}")
+        raise AssertionError(f"the driver ended with {self.process.wait()}")
 
-    def run(self) -> Answer:
-        assert self.process.stdin is not None
-        self.process.stdin.write("run\n")
-        self.process.stdin.flush()
-        return self.read()
+    def start(self, confs: Mapping[str, str]) -> str | None:
+        """The message of a refusal, or None."""
+        message: str | None = self.ask({"start": dict(confs)})["message"]
+        return message
+
+    def run(self, tables: Path, **confs: str) -> Answer:
+        return self.ask({"run": str(tables), "set": named(confs)})
 
 
 @contextmanager
-def job(tables: Path, confs: Mapping[str, str]) -> Iterator[Job]:
+def driver(*jars: str) -> Iterator[Driver]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.spark.fault_job", str(tables), json.dumps(dict(confs))],
+        [sys.executable, "-m", "tests.spark.fault_job", *jars],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -60,7 +68,7 @@ def job(tables: Path, confs: Mapping[str, str]) -> Iterator[Job]:
         env=os.environ | {"PYSPARK_PYTHON": sys.executable},
     )
     try:
-        yield Job(process)
+        yield Driver(process)
     finally:
         assert process.stdin is not None
         process.stdin.close()
@@ -83,16 +91,40 @@ def tables(source: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def plain(source: Path) -> list[list[str]]:
-    with job(source, {}) as running:
-        rows: list[list[str]] = running.run()["rows"]
-    assert all(rows)
-    return rows
+def rows(source: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[list[str]]]:
+    """What Spark without the jar gives for the tables as they are, and after each change."""
+    found: dict[str, list[list[str]]] = {}
+    with driver() as spark:
+        assert spark.start({}) is None
+        found["plain"] = spark.run(source)["rows"]
+        for change in CHANGES:
+            copy = Path(shutil.copytree(source, tmp_path_factory.mktemp("changed") / "tables"))
+            change(copy)
+            found[change.__name__] = spark.run(copy)["rows"]
+    assert all(found["plain"])
+    return found
+
+
+@pytest.fixture(scope="module")
+def plain(rows: dict[str, list[list[str]]]) -> list[list[str]]:
+    return rows["plain"]
+
+
+@pytest.fixture(scope="module")
+def spark(rows: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
+    """One JVM for all faults that it survives; started when the plain one has ended."""
+    with driver(always(tmp_path_factory.mktemp("none"))["spark.jars"]) as running:
+        yield running
+
+
+def named(confs: Mapping[str, str]) -> dict[str, str]:
+    return {f"spark.regions.{name.replace('_', '.')}": value for name, value in confs.items()}
 
 
 def always(recycle_dir: Path, **more: str) -> dict[str, str]:
-    keys = {f"spark.regions.{name.replace('_', '.')}": value for name, value in more.items()}
-    return plugin_confs(recycle_dir) | {"spark.regions.recycle.strategy": "always"} | keys
+    """:param more: a late answer is no fault of these tests' business, so the deadline is long unless given here"""
+    confs = {"recycle_strategy": "always", "planner_deadline": "10s"} | more
+    return plugin_confs(recycle_dir) | named(confs)
 
 
 def count(answer: Answer, name: str) -> int:
@@ -111,62 +143,62 @@ def data_files(recycle_dir: Path) -> list[Path]:
 # Configuration
 
 
-def test_unknown_strategy_leaves_the_job_alone(source: Path, tmp_path: Path, plain: list[list[str]]) -> None:
-    with job(source, always(tmp_path / "r") | {"spark.regions.recycle.strategy": "markof"}) as running:
-        answer = running.run()
-    assert answer["rows"] == plain
-    assert "UNKNOWN_STRATEGY" in told(answer) or "INVALID_CONF" in told(answer), told(answer)
-    assert count(answer, "stores") == 0
-
-
-def test_negative_budget_leaves_the_job_alone(source: Path, tmp_path: Path, plain: list[list[str]]) -> None:
-    with job(source, always(tmp_path / "r") | {"spark.regions.recycle.maxBytes": "-1"}) as running:
-        answer = running.run()
-    assert answer["rows"] == plain
-    assert "INVALID_CONF" in told(answer), told(answer)
-    assert data_files(tmp_path / "r") == []
-
-
-def test_budget_of_nothing_stores_nothing(source: Path, tmp_path: Path, plain: list[list[str]]) -> None:
-    with job(source, always(tmp_path / "r") | {"spark.regions.recycle.maxBytes": "0"}) as running:
-        answer = running.run()
-    assert answer["rows"] == plain
-    assert "OVER_BUDGET" in told(answer) or "TOO_LARGE" in told(answer), told(answer)
-    assert data_files(tmp_path / "r") == []
+@pytest.mark.parametrize(
+    ("key", "value", "allowed"),
+    [
+        ("spark.regions.recycle.strategy", "markof", "always, latest, markov, maxbenefit, off"),
+        ("spark.regions.recycle.maxBytes", "-1", "must not be negative"),
+    ],
+)
+def test_bad_values_are_refused_at_the_start_and_later(
+    spark: Driver, source: Path, tmp_path: Path, key: str, value: str, allowed: str
+) -> None:
+    message = spark.start(always(tmp_path / "r") | {key: value})
+    assert message is not None
+    assert key in message and value in message and allowed in message
+    assert spark.start(always(tmp_path / "r")) is None
+    answer = spark.run(source, **{key.removeprefix("spark.regions."): value})
+    assert key in answer["error"] and value in answer["error"] and allowed in answer["error"]
 
 
 # The store
 
 
-def test_missing_recycle_dir_is_made(source: Path, tmp_path: Path, plain: list[list[str]]) -> None:
+def test_missing_recycle_dir_is_made_and_the_budget_kept(
+    spark: Driver, source: Path, tmp_path: Path, plain: list[list[str]]
+) -> None:
     recycle_dir = tmp_path / "not" / "there" / "yet"
-    with job(source, always(recycle_dir)) as running:
-        answers = [running.run(), running.run()]
+    spark.start(always(recycle_dir, recycle_maxBytes="0"))
+    nothing = spark.run(source)
+    assert nothing["rows"] == plain
+    assert "OVER_BUDGET" in told(nothing) or "TOO_LARGE" in told(nothing), told(nothing)
+    assert data_files(recycle_dir) == []
+    answers = [spark.run(source, recycle_maxBytes="1g"), spark.run(source)]
     assert [answer["rows"] for answer in answers] == [plain, plain]
     assert count(answers[1], "loads") > 0
     assert recycle_dir.stat().st_mode & 0o077 == 0, "readable by others"
 
 
-def test_unwritable_recycle_dir(source: Path, tmp_path: Path, plain: list[list[str]]) -> None:
+def test_unwritable_recycle_dir(spark: Driver, source: Path, tmp_path: Path, plain: list[list[str]]) -> None:
     in_the_way = tmp_path / "file"
     in_the_way.write_text("no folder can be made below a file, not even by root")
-    with job(source, always(in_the_way / "store")) as running:
-        answer = running.run()
+    assert spark.start(always(in_the_way / "store")) is None
+    answer = spark.run(source)
     assert answer["rows"] == plain
     assert "STORE_UNWRITABLE" in told(answer), told(answer)
     assert count(answer, "commits") == 0
 
 
-def test_corrupt_catalog_is_moved_aside(source: Path, tmp_path: Path, plain: list[list[str]]) -> None:
+def test_corrupt_catalog_is_moved_aside(spark: Driver, source: Path, tmp_path: Path, plain: list[list[str]]) -> None:
     recycle_dir = tmp_path / "r"
-    with job(source, always(recycle_dir)) as running:
-        assert running.run()["rows"] == plain
+    assert spark.start(always(recycle_dir)) is None
+    assert spark.run(source)["rows"] == plain
     (catalog,) = recycle_dir.glob("v1/*/catalog.sqlite")
     for beside in catalog.parent.glob("catalog.sqlite-*"):
         beside.unlink()
     catalog.write_bytes(b"not a database " * 1000)
-    with job(source, always(recycle_dir)) as running:
-        answers = [running.run(), running.run()]
+    assert spark.start(always(recycle_dir)) is None
+    answers = [spark.run(source), spark.run(source)]
     assert [answer["rows"] for answer in answers] == [plain, plain]
     assert "CATALOG_RECREATED" in told(answers[0]), told(answers[0])
     assert count(answers[1], "loads") > 0, "the new catalog serves"
@@ -188,15 +220,17 @@ def damage_missing(file: Path) -> None:
     ("damage", "code"),
     [(damage_overwritten, "ENTRY_DAMAGED"), (damage_truncated, "ENTRY_DAMAGED"), (damage_missing, "ENTRY_")],
 )
-def test_damaged_data_files(source: Path, tmp_path: Path, plain: list[list[str]], damage: Any, code: str) -> None:
+def test_damaged_data_files(
+    spark: Driver, source: Path, tmp_path: Path, plain: list[list[str]], damage: Any, code: str
+) -> None:
     recycle_dir = tmp_path / "r"
-    with job(source, always(recycle_dir)) as running:
-        assert running.run()["rows"] == plain
-        files = data_files(recycle_dir)
-        assert files
-        for file in files:
-            damage(file)
-        answers = [running.run(), running.run()]
+    assert spark.start(always(recycle_dir)) is None
+    assert spark.run(source)["rows"] == plain
+    files = data_files(recycle_dir)
+    assert files
+    for file in files:
+        damage(file)
+    answers = [spark.run(source), spark.run(source)]
     assert [answer["error"] for answer in answers] == [None, None]
     assert [answer["rows"] for answer in answers] == [plain, plain]
     assert code in told(answers[0]) + told(answers[1]), told(answers[0])
@@ -230,94 +264,90 @@ def replace_by_equal_size(tables: Path) -> None:
     before = lineitem(tables).stat().st_size
     position = table.schema.get_field_index("l_linenumber")
     shifted = pc.add(table["l_linenumber"], 1).cast(table.schema.field(position).type)
-    parquet.write_table(table.set_column(position, "l_linenumber", shifted), lineitem(tables), **plain_pages)
+    parquet.write_table(
+        table.set_column(position, table.schema.field(position), shifted), lineitem(tables), **plain_pages
+    )
     assert lineitem(tables).stat().st_size == before
 
 
-@pytest.mark.parametrize("change", [change_quantity, append_rows, replace_by_equal_size])
-def test_changed_input_is_seen(tables: Path, tmp_path: Path, plain: list[list[str]], change: Any) -> None:
+CHANGES = (change_quantity, append_rows, replace_by_equal_size)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_changed_input_is_seen(
+    spark: Driver, tables: Path, tmp_path: Path, rows: dict[str, list[list[str]]], change: Any
+) -> None:
     if change is replace_by_equal_size:
         table = parquet.read_table(lineitem(tables))
         parquet.write_table(table, lineitem(tables), compression="none", use_dictionary=False, write_statistics=False)
-    with job(tables, always(tmp_path / "r")) as running:
-        before = [running.run(), running.run()]
-        time.sleep(0.05)
-        change(tables)
-        after = running.run()
-    with job(tables, {}) as running:
-        expected = running.run()["rows"]
-    assert [answer["rows"] for answer in before] == [plain, plain]
+    assert spark.start(always(tmp_path / "r")) is None
+    before = [spark.run(tables), spark.run(tables)]
+    time.sleep(0.05)
+    change(tables)
+    after = spark.run(tables)
+    assert [answer["rows"] for answer in before] == [rows["plain"], rows["plain"]]
     assert count(before[1], "loads") > 0
-    assert expected != plain
-    assert after["rows"] == expected
+    assert rows[change.__name__] != rows["plain"]
+    assert after["rows"] == rows[change.__name__]
     assert count(after, "loads") == count(before[1], "loads"), "nothing old may serve"
 
 
 # The planner
 
 
-def test_planner_that_cannot_start(source: Path, tmp_path: Path, plain: list[list[str]]) -> None:
-    with job(source, always(tmp_path / "r") | {"spark.regions.planner.python": "/no/such/python"}) as running:
-        answer = running.run()
+def test_planner_that_cannot_start(spark: Driver, source: Path, tmp_path: Path, plain: list[list[str]]) -> None:
+    assert spark.start(always(tmp_path / "r") | {"spark.regions.planner.python": "/no/such/python"}) is None
+    answer = spark.run(source)
     assert answer["rows"] == plain
     assert answer["status"]["active"] == "false"
     assert "PLANNER_NOT_STARTABLE" in answer["status"]["reason"], answer["status"]
 
 
-def test_planner_python_without_the_package(source: Path, tmp_path: Path, plain: list[list[str]]) -> None:
+def test_planner_python_without_the_package(
+    spark: Driver, source: Path, tmp_path: Path, plain: list[list[str]]
+) -> None:
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nexec {sys.executable} -S -E "$@"\n')
     python.chmod(0o755)
-    with job(source, always(tmp_path / "r") | {"spark.regions.planner.python": str(python)}) as running:
-        answer = running.run()
+    assert spark.start(always(tmp_path / "r") | {"spark.regions.planner.python": str(python)}) is None
+    answer = spark.run(source)
     assert answer["rows"] == plain
     assert "PLANNER_NOT_STARTABLE" in told(answer), told(answer)
 
 
-def test_planner_killed_in_mid_session(source: Path, tmp_path: Path, plain: list[list[str]]) -> None:
-    with job(source, always(tmp_path / "r")) as running:
-        first = running.run()
-        os.kill(int(first["status"]["planner.pid"]), signal.SIGKILL)
-        second = running.run()
-        deadline = time.monotonic() + 60
-        later = running.run()
-        while count(later, "loads") == count(second, "loads") and time.monotonic() < deadline:
-            time.sleep(2)
-            later = running.run()
+def test_planner_killed_in_mid_session(spark: Driver, source: Path, tmp_path: Path, plain: list[list[str]]) -> None:
+    assert spark.start(always(tmp_path / "r")) is None
+    first = spark.run(source)
+    os.kill(int(first["status"]["planner.pid"]), signal.SIGKILL)
+    second = spark.run(source)
+    deadline = time.monotonic() + 60
+    later = spark.run(source)
+    while count(later, "loads") == count(second, "loads") and time.monotonic() < deadline:
+        time.sleep(2)
+        later = spark.run(source)
     assert [first["rows"], second["rows"], later["rows"]] == [plain, plain, plain]
     assert "PLANNER_DOWN" in told(second), told(second)
     assert later["status"]["planner.pid"] != first["status"]["planner.pid"], "it was not started again"
     assert count(later, "loads") > count(second, "loads")
 
 
-def test_planner_that_hangs(source: Path, tmp_path: Path, plain: list[list[str]]) -> None:
-    with job(source, always(tmp_path / "r")) as running:
-        first = running.run()
-        pid = int(first["status"]["planner.pid"])
-        os.kill(pid, signal.SIGSTOP)
-        try:
-            second = running.run()
-        finally:
-            os.kill(pid, signal.SIGCONT)
+def test_planner_that_hangs(spark: Driver, source: Path, tmp_path: Path, plain: list[list[str]]) -> None:
+    assert spark.start(always(tmp_path / "r", planner_deadline="500ms")) is None
+    first = spark.run(source)
+    pid = int(first["status"]["planner.pid"])
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        second = spark.run(source)
+    finally:
+        os.kill(pid, signal.SIGCONT)
     assert [first["rows"], second["rows"]] == [plain, plain]
     assert "PLANNER_DEADLINE" in told(second), told(second)
     assert second["seconds"] < first["seconds"] + 5
 
 
-def test_planner_ends_with_a_killed_driver(source: Path, tmp_path: Path) -> None:
-    with job(source, always(tmp_path / "r")) as running:
-        answer = running.run()
-        planner = int(answer["status"]["planner.pid"])
-        jvm = int(subprocess.check_output(["ps", "-o", "ppid=", "-p", str(planner)], text=True))
-        os.kill(jvm, signal.SIGKILL)
-        running.process.kill()
-        deadline = time.monotonic() + 5
-        while os.path.exists(f"/proc/{planner}") and time.monotonic() < deadline:
-            time.sleep(0.05)
-    assert not os.path.exists(f"/proc/{planner}")
-
-
-def test_jar_and_python_of_different_versions(source: Path, tmp_path: Path, plain: list[list[str]]) -> None:
+def test_jar_and_python_of_different_versions(
+    spark: Driver, source: Path, tmp_path: Path, plain: list[list[str]]
+) -> None:
     """The planner's package claims another version: a copy of it stands first on the planner's path."""
     package = tmp_path / "other" / "spark_regions"
     shutil.copytree(ROOT / "spark_regions", package, ignore=shutil.ignore_patterns("__pycache__", "jars"))
@@ -325,21 +355,38 @@ def test_jar_and_python_of_different_versions(source: Path, tmp_path: Path, plai
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nPYTHONPATH={package.parent} exec {sys.executable} "$@"\n')
     python.chmod(0o755)
-    with job(source, always(tmp_path / "r") | {"spark.regions.planner.python": str(python)}) as running:
-        answer = running.run()
+    assert spark.start(always(tmp_path / "r") | {"spark.regions.planner.python": str(python)}) is None
+    answer = spark.run(source)
     assert answer["rows"] == plain
     assert "PLANNER_VERSION_MISMATCH" in told(answer), told(answer)
     assert count(answer, "stores") == 0
 
 
-def test_planner_that_writes_garbage(source: Path, tmp_path: Path, plain: list[list[str]]) -> None:
+def test_planner_that_writes_garbage(spark: Driver, source: Path, tmp_path: Path, plain: list[list[str]]) -> None:
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\necho 'this is no protocol'\nsleep 60\n")
     python.chmod(0o755)
-    with job(source, always(tmp_path / "r") | {"spark.regions.planner.python": str(python)}) as running:
-        answer = running.run()
+    assert spark.start(always(tmp_path / "r") | {"spark.regions.planner.python": str(python)}) is None
+    answer = spark.run(source)
     assert answer["rows"] == plain
     assert "PLANNER_PROTOCOL" in told(answer) or "PLANNER_NOT_STARTABLE" in told(answer), told(answer)
+
+
+# In a JVM of their own
+
+
+def test_planner_ends_with_a_killed_driver(source: Path, tmp_path: Path) -> None:
+    confs = always(tmp_path / "r")
+    with driver(confs["spark.jars"]) as running:
+        assert running.start(confs) is None
+        planner = int(running.run(source)["status"]["planner.pid"])
+        jvm = int(subprocess.check_output(["ps", "-o", "ppid=", "-p", str(planner)], text=True))
+        os.kill(jvm, signal.SIGKILL)
+        running.process.kill()
+        deadline = time.monotonic() + 5
+        while os.path.exists(f"/proc/{planner}") and time.monotonic() < deadline:
+            time.sleep(0.05)
+    assert not os.path.exists(f"/proc/{planner}")
 
 
 def test_jar_without_a_class(source: Path, tmp_path: Path, plain: list[list[str]]) -> None:
@@ -354,7 +401,8 @@ def test_jar_without_a_class(source: Path, tmp_path: Path, plain: list[list[str]
             else:
                 copy.writestr(entry, whole.read(entry))
     assert dropped
-    with job(source, confs | {"spark.jars": str(broken)}) as running:
-        answer = running.run()
+    with driver(str(broken)) as running:
+        assert running.start(confs | {"spark.jars": str(broken)}) is None
+        answer = running.run(source)
     assert answer["rows"] == plain
     assert "NoClassDefFoundError" in told(answer) or "INTERNAL_ERROR" in told(answer), told(answer)

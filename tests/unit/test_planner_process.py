@@ -108,7 +108,7 @@ def test_two_planners_at_once_share_entries_and_write_one_result_once(tmp_path):
         assert store["node"] not in [action["node"] for action in answer["actions"]]
         assert "PENDING_ELSEWHERE" in {each["code"] for each in answer["declines"]}
         for action in answer["actions"]:
-            b.observe("abandoned", entry=action["entry"], query=2, code="EMPTY", detail="")
+            b.observe("abandoned", entry=action["entry"], query=2, code="PARTIAL_CONSUMPTION", detail="")
         a.observe("committed", entry=store["entry"], query=2, rows=100, bytes=3000, files=1, seconds=0.1)
         a.status()
         (load,) = b.ask(decide(report(), 3, "app-b"))["actions"]

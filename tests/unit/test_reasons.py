@@ -21,7 +21,19 @@ ALLOWED = {
     "store": {"dag", "errors", "store"},
     "planner": {"dag", "errors", "stats", "costs", "recycle", "store", "planner", "reasons", "_version"},
 }
+SHIM = PACKAGE.parent / "jvm-shim" / "src" / "main"
 SOURCES = [path for room in ROOMS for path in sorted((PACKAGE / room).rglob("*.py"))]
+
+
+def shim_codes() -> set[str]:
+    """First arguments of Refusal, Refused and their helper, and whatever else is spelled like a code."""
+    refusal = re.compile(r"\b(?:Refusal|Refused|refuse)\(\s*\"([A-Z][A-Z0-9_]*)\"")
+    spelled = re.compile(r"\"([A-Z][A-Z0-9]+(?:_[A-Z0-9]+)+)\"")
+    protocol = {"BAD_TOKEN", "PROTOCOL_MISMATCH"}
+    other = {"MEMORY_AND_DISK", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "TIMESTAMP_MICROS"}
+    texts = [path.read_text() for path in SHIM.rglob("*.scala")]
+    refusals = {code for text in texts for code in refusal.findall(text)}
+    return refusals | {code for text in texts for code in spelled.findall(text)} - protocol - other
 
 
 def test_codes_and_sentences_are_regular():
@@ -47,6 +59,19 @@ def test_every_code_in_the_sources_is_in_the_table():
     for path in SOURCES:
         for code in literal.findall(path.read_text()):
             assert code in REASONS or code in protocol | other, f"{path.name}: {code}"
+
+
+def test_every_code_of_the_shim_is_in_the_table():
+    emitted = shim_codes()
+    assert {"INPUT_CHANGED", "UNKNOWN_SOURCE", "OPAQUE_PYTHON", "SOURCE", "PARTIAL_CONSUMPTION"} <= emitted
+    assert emitted - REASONS.keys() == set()
+
+
+def test_every_code_of_the_table_is_emitted():
+    literal = re.compile(r"\"([A-Z][A-Z0-9_]+)\"")
+    python = {code for path in SOURCES for code in literal.findall(path.read_text())}
+    scala = {code for path in SHIM.rglob("*.scala") for code in literal.findall(path.read_text())}
+    assert REASONS.keys() - python - scala == set()
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))

@@ -97,3 +97,19 @@ def test_failed_queries_teach_nothing(session):
     session.decide(decide(report(), 1))
     session.observe({"event": "executed", **executed(report(), 1, outcome="failed")})
     assert {d["code"] for d in session.decide(decide(report(), 2))["declines"]} == {"NO_HISTORY"}
+
+
+def test_a_column_given_twice_is_stored_once(session):
+    """The shim writes it once, and refuses an entry whose manifest names other columns than the answer does."""
+
+    def twice():
+        top, *rest = report()
+        return [top | {"columns": ["k", "sum", "k", "sum"]}, *rest]
+
+    session.decide(decide(twice(), 1))
+    session.observe({"event": "executed", **executed(twice(), 1)})
+    (store,) = session.decide(decide(twice(), 2))["actions"]
+    assert (store["kind"], len(store["columns"])) == ("store", 2)
+    session.observe({"event": "committed", "entry": store["entry"], "query": 2, "rows": 1, "bytes": 1, "seconds": 0.1})
+    (load,) = session.decide(decide(twice(), 3))["actions"]
+    assert (load["kind"], load["columns"]) == ("load", store["columns"])

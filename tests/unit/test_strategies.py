@@ -177,12 +177,13 @@ def test_a_result_larger_than_the_budget_is_declined():
     assert {(0, "TOO_LARGE"), (1, "TOO_LARGE")} <= codes(found)
 
 
-def test_a_load_is_kept_against_a_store_above_it_of_less_gain():
+def test_a_store_stands_above_a_load_where_it_is_worth_it():
+    """What can be loaded is loaded first; the store's benefit is what it saves beyond that."""
     base = entry("e", signature("join"), recompute=9.0)
-    few = decide(TREE, measured(agg=0.5), [base])
+    few = decide(TREE, measured(agg=0.01), [base])
     assert few.choice.loads == {1: "BENEFIT"}
     assert few.choice.stores == ()
-    assert (0, "ALREADY_STORED_BELOW") in codes(few)
+    assert codes(few) == {(0, "TOO_CHEAP")}
     edges = {
         (lineage("join"), lineage("agg")): (20, 200),
         (lineage("agg"), ""): (20, 200),
@@ -190,8 +191,17 @@ def test_a_load_is_kept_against_a_store_above_it_of_less_gain():
         (lineage("right"), lineage("join")): (20, 200),
     }
     many = decide(TREE, measured(agg=0.5, edges=edges, runs=20), [base])
-    assert [each[0].node for each in many.choice.stores] == [0]
-    assert many.choice.loads == {}
+    ((point, reason),) = many.choice.stores
+    assert (point.node, reason) == (0, "BENEFIT")
+    assert many.choice.loads == {1: "BENEFIT"}
+
+
+def test_always_and_latest_store_above_a_load():
+    base = entry("e", signature("join"), recompute=9.0)
+    for name, reason in (("always", "ALWAYS"), ("latest", "BENEFIT")):
+        found = decide(TREE, measured(), [base], name=name)
+        assert found.choice.loads == {1: reason}
+        assert [each[0].node for each in found.choice.stores] == [0]
 
 
 def test_the_highest_load_wins_and_two_branches_load_two():

@@ -7,6 +7,7 @@ import struct
 import sys
 import threading
 import time
+from pathlib import Path
 
 MODE = os.environ.get("WIRE_MODE", "echo")
 LOG = os.environ.get("WIRE_LOG")
@@ -14,7 +15,7 @@ LOG = os.environ.get("WIRE_LOG")
 
 def log(message):
     if LOG:
-        with open(LOG, "a") as out:
+        with Path(LOG).open("a") as out:
             out.write(json.dumps(message) + "\n")
 
 
@@ -51,7 +52,7 @@ def serve(server, token, version):
             continue
         count += 1
         if message["type"] == "status":
-            pages = int(open("/proc/self/statm").read().split()[1])
+            pages = int(Path("/proc/self/statm").read_text().split()[1])
             write(stream, {"type": "status", "seq": message["seq"], "rssBytes": pages * 4096, "entries": 0, "bytes": 0})
             continue
         if MODE == "slow":
