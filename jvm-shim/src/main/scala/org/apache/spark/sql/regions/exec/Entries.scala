@@ -31,7 +31,9 @@ final case class StoredEntry(
 /** Opens entries and finds out whether they are still what they were. One directory listing each, no stat per file. */
 object Entries {
 
-  /** Reads and checks the manifest and that every file is there, plain, and as long and old as recorded. Never throws. */
+  /**
+   * Reads and checks the manifest and that every file is there, plain, and as long and old as recorded. Never throws.
+   */
   def open(session: SparkSession, location: String, entryId: String): Either[Refusal, StoredEntry] = {
     val conf = session.sessionState.newHadoopConf()
     guarded(location) {

@@ -3,8 +3,8 @@ package org.apache.spark.sql.regions.exec
 import scala.util.control.NonFatal
 
 /**
- * What our own code may catch: the user's query goes on without us. LinkageError, because a vendor's build can lack a class.
- * OutOfMemoryError, because the writer's buffers are what we then give back.
+ * What our own code may catch: the user's query goes on without us. LinkageError, because a vendor's build can lack a
+ * class. OutOfMemoryError, because the writer's buffers are what we then give back.
  */
 private[exec] object Failures {
   def unapply(error: Throwable): Option[Throwable] = error match {

@@ -6,9 +6,9 @@ import org.apache.parquet.hadoop.ParquetInputFormat
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * What our files are read with. Spark's reader copies the session's Parquet confs into the configuration that it is given;
- * those that decide what the bytes mean must be the ones that the files were written for (with `binaryAsString`, a stored
- * variant cannot be read at all).
+ * What our files are read with. Spark's reader copies the session's Parquet confs into the configuration that it is
+ * given; those that decide what the bytes mean must be the ones that the files were written for (with `binaryAsString`,
+ * a stored variant cannot be read at all).
  */
 private[exec] final class PinnedConfiguration(base: Configuration) extends Configuration(base) {
   PinnedConfiguration.values.foreach { case (key, value) => super.set(key, value, null) }

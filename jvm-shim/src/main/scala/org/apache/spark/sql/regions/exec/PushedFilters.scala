@@ -20,8 +20,8 @@ private[exec] object PushedFilters {
     }
   }
 
-  // Not floating point: Parquet takes 0.0 and -0.0 for different values and leaves NaN out of its statistics. Not collated
-  // strings: Parquet compares bytes.
+  // Not floating point: Parquet takes 0.0 and -0.0 for different values and leaves NaN out of its statistics. Not
+  // collated strings: Parquet compares bytes.
   private def comparable(dataType: DataType): Boolean = dataType match {
     case BooleanType | ByteType | ShortType | IntegerType | LongType | DateType | TimestampType | TimestampNTZType |
         BinaryType =>

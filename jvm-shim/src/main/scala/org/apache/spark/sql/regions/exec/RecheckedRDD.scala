@@ -7,8 +7,8 @@ import org.apache.spark.rdd.RDD
 
 /**
  * Stands before an RDD that another one can replace between two actions. Spark keeps the RDDs of an executed plan, so a
- * second action on the same DataFrame never asks the plan again; and parents keep our partitions, so their number is fixed
- * by the first action and the replacement's partitions are shared out over it in order.
+ * second action on the same DataFrame never asks the plan again; and parents keep our partitions, so their number is
+ * fixed by the first action and the replacement's partitions are shared out over it in order.
  *
  * @param produce the RDD to use now; the same object as long as nothing changed
  */

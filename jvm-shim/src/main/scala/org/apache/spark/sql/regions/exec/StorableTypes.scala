@@ -10,12 +10,16 @@ object StorableTypes {
   /** Why rows of this schema cannot be stored; None if they can. */
   def refusal(schema: StructType): Option[Refusal] =
     if (schema.isEmpty) Some(Refusal("TYPE_NOT_STORABLE", "no columns"))
-    else schema.fields.iterator.flatMap(field => problem(field.dataType)).nextOption().map(Refusal("TYPE_NOT_STORABLE", _))
+    else {
+      val problems = schema.fields.iterator.flatMap(field => problem(field.dataType))
+      problems.nextOption().map(Refusal("TYPE_NOT_STORABLE", _))
+    }
 
   /**
    * The schema of the Parquet file: values without what only the plan needs. Everything is nullable, because Spark's
-   * nullability is a promise that a bug can break; nested fields are numbered, because Parquet cannot hold every name and a
-   * case-insensitive session cannot read two names that differ in case; collations are a matter of comparison, not of bytes.
+   * nullability is a promise that a bug can break; nested fields are numbered, because Parquet cannot hold every name
+   * and a case-insensitive session cannot read two names that differ in case; collations are a matter of comparison,
+   * not of bytes.
    */
   def physical(schema: StructType): StructType =
     StructType(schema.fields.zipWithIndex.map { case (field, i) => StructField(s"c$i", physical(field.dataType)) })

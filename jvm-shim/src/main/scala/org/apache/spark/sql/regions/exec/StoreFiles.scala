@@ -92,9 +92,9 @@ private[regions] object StoreFiles {
   /**
    * Writes the manifest so that it either is there whole or not at all, and fails if there is one.
    *
-   * Local: written beside, synced, then hard-linked to its name, because rename replaces an existing target silently. Where
-   * links are not supported: created exclusively and written in place. HDFS and object stores: exclusive create; an object
-   * appears whole at close, an HDFS file may be seen half, but nobody looks before `committed` is told.
+   * Local: written beside, synced, then hard-linked to its name, because rename replaces an existing target silently.
+   * Where links are not supported: created exclusively and written in place. HDFS and object stores: exclusive create;
+   * an object appears whole at close, an HDFS file may be seen half, but nobody looks before `committed` is told.
    *
    * @return false if another manifest exists
    */

@@ -23,8 +23,8 @@ private[exec] final case class PartitionReport(
     problem: Option[Refusal])
 
 /**
- * Carries reports of successful tasks to the driver. Spark merges them before it tells that a job ended, and drops those of
- * failed attempts.
+ * Carries reports of successful tasks to the driver. Spark merges them before it tells that a job ended, and drops
+ * those of failed attempts.
  */
 private[exec] final class StoreReports(@transient private val run: StoreRun)
     extends AccumulatorV2[PartitionReport, util.List[PartitionReport]] {

@@ -16,9 +16,9 @@ import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.SerializableConfiguration
 
 /**
- * The driver's side of one store order, over all copies of its tee. Waiting → writing (one execution) → committing (every
- * partition is in) → ended. Reports arrive on Spark's scheduler thread, so `accept` does no I/O: files are touched by
- * [[Stores]]'s own thread alone.
+ * The driver's side of one store order, over all copies of its tee. Waiting → writing (one execution) → committing
+ * (every partition is in) → ended. Reports arrive on Spark's scheduler thread, so `accept` does no I/O: files are
+ * touched by [[Stores]]'s own thread alone.
  */
 private[exec] final class StoreRun(val order: StoreOrder) extends Logging {
   private object State extends Enumeration { val Waiting, Writing, Committing, Ended = Value }

@@ -25,7 +25,10 @@ object Stores extends Logging {
     }
   })
 
-  /** The run of an order. Call it when the order is put into a plan, so that `finish` knows it even if it never executes. */
+  /**
+   * The run of an order. Call it when the order is put into a plan, so that `finish` knows it even if it never
+   * executes.
+   */
   def register(order: StoreOrder): Unit = if (!finished(order)) runOf(order)
 
   private def runOf(order: StoreOrder): StoreRun = runs.computeIfAbsent(order.entry, _ => new StoreRun(order))
@@ -60,7 +63,8 @@ object Stores extends Logging {
     }
 
   /**
-   * Waits until every run whose partitions are all in has been committed or given up, and files of abandoned runs are gone.
+   * Waits until every run whose partitions are all in has been committed or given up, and files of abandoned runs are
+   * gone.
    *
    * @return false if that took longer
    */

@@ -20,9 +20,9 @@ import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.SerializableConfiguration
 
 /**
- * What a task needs in order to write. The driver serializes it for every stage that it submits; once the run has ended, or
- * has every partition, what arrives in the tasks is [[TeeSpec.off]] and rows pass untouched. So a second action on the same
- * DataFrame, or the real pass after a range partitioner's sampling pass, does not write again.
+ * What a task needs in order to write. The driver serializes it for every stage that it submits; once the run has
+ * ended, or has every partition, what arrives in the tasks is [[TeeSpec.off]] and rows pass untouched. So a second
+ * action on the same DataFrame, or the real pass after a range partitioner's sampling pass, does not write again.
  */
 private[exec] final class TeeSpec(
     val location: String,
@@ -46,6 +46,7 @@ private[exec] object TeeSpec {
     conf.set(SQLConf.PARQUET_WRITE_LEGACY_FORMAT.key, "false")
     conf.set(SQLConf.PARQUET_OUTPUT_TIMESTAMP_TYPE.key, "TIMESTAMP_MICROS")
     conf.set(SQLConf.PARQUET_FIELD_ID_WRITE_ENABLED.key, "false")
+    conf.set("parquet.compression.codec.zstd.level", "1")
     conf.set(SQLConf.PARQUET_ANNOTATE_VARIANT_LOGICAL_TYPE.key, "false")
     conf
   }
@@ -159,8 +160,8 @@ private[exec] final class TeeWriter(spec: TeeSpec, reports: StoreReports, partit
 
 private[exec] object TeeWriter {
   val rowGroupBytes: Long = 32L << 20
-  val codec: CompressionCodecName =
-    CompressionCodecName.valueOf(Option(System.getProperty("regions.codec")).getOrElse("SNAPPY"))
+  // At level 1: as quick to encode and to read as Snappy here, a third fewer bytes of a byte budget.
+  val codec: CompressionCodecName = CompressionCodecName.ZSTD
   private val sampleMask = 31L
   private val checkMask = 1023L
 

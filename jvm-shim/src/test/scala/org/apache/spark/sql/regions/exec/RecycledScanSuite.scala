@@ -34,7 +34,8 @@ class RecycledScanSuite extends ExecSuite {
   }
 
   test("pruning and push-down: fewer bytes and row groups are read") {
-    val df = spark.range(0, 4000, 1, 4).select(col("id"), sha2(col("id").cast("string"), 256).as("s"), (col("id") % 3).as("k"))
+    val df = spark.range(0, 4000, 1, 4).select(
+      col("id"), sha2(col("id").cast("string"), 256).as("s"), (col("id") % 3).as("k"))
     val (_, entry) = stored(df)
     def read(query: org.apache.spark.sql.DataFrame => org.apache.spark.sql.DataFrame) = {
       val again = query(recycled(df, entry))
@@ -62,7 +63,8 @@ class RecycledScanSuite extends ExecSuite {
       "case id when 0 then -0.0D when 1 then double('NaN') when 2 then 1.0D end as d",
       "cast(case when id < 2 then 'ABC' else 'x' end as string collate UTF8_LCASE) as c")
     val (_, entry) = stored(df)
-    for (condition <- Seq("d = 0.0D", "d > 5", "d = double('NaN')", "d <=> null", "d in (0.0D, 7)", "c = 'abc'", "c > 'b'")) {
+    for (condition <- Seq(
+        "d = 0.0D", "d > 5", "d = double('NaN')", "d <=> null", "d in (0.0D, 7)", "c = 'abc'", "c > 'b'")) {
       val again = recycled(df, entry).where(condition)
       assertEquals(sorted(again.collect()), sorted(df.where(condition).collect()), condition)
     }
@@ -169,8 +171,11 @@ class RecycledScanSuite extends ExecSuite {
       good.replace("\"version\":1", "\"version\":2"), good.replace(s""""entry":"$id"""", "\"entry\":\"other\""),
       good.replace("\"rows\":1000", "\"rows\":999"), good.replace("\"partition\":0", "\"partition\":3"),
       good.take(good.length / 2), "", "[]", "null", good.replace("\"rows\":1000", "\"rows\":-1000"),
-      good.replace("\"c1\"", "\"c2\"").replace("\\\"c1\\\"", "\\\"c2\\\""), good.replace("\\\"long\\\"", "\\\"interval\\\""),
-      good.replace("\\\"type\\\":\\\"long\\\"", "\\\"type\\\":{\\\"type\\\":\\\"udt\\\",\\\"class\\\":\\\"java.lang.Object\\\"}"),
+      good.replace("\"c1\"", "\"c2\"").replace("\\\"c1\\\"", "\\\"c2\\\""),
+      good.replace("\\\"long\\\"", "\\\"interval\\\""),
+      good.replace(
+        "\\\"type\\\":\\\"long\\\"",
+        "\\\"type\\\":{\\\"type\\\":\\\"udt\\\",\\\"class\\\":\\\"java.lang.Object\\\"}"),
       good.replace(s"\"$name\"", "7"), good.replace("\"d0\"", "\"d0\",\"d9\""))
     lies.foreach { lie =>
       assert(lie != good, lie.take(50))

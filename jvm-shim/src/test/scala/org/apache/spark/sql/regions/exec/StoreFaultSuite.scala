@@ -8,7 +8,8 @@ import org.apache.spark.sql.functions._
 class StoreFaultSuite extends ExecSuite {
   private def numbers = spark.range(0, 20000, 1, 4).select(col("id"), sha2(col("id").cast("string"), 256).as("s"))
 
-  private def passes(store: Store): Unit = assertEquals(tee(numbers, store).agg(sum("id")).head().getLong(0), 199990000L)
+  private def passes(store: Store): Unit =
+    assertEquals(tee(numbers, store).agg(sum("id")).head().getLong(0), 199990000L)
 
   test("the location cannot be a directory") {
     val file = new File(folder(), "plain")
@@ -68,9 +69,9 @@ class StoreFaultSuite extends ExecSuite {
   }
 
   test("one partition alone is far over the budget: its task stops writing") {
-    val wide = spark.range(0, 800000, 1, 1).select(col("id"), sha2(col("id").cast("string"), 256).as("s"))
+    val wide = spark.range(0, 1800000, 1, 1).select(col("id"), sha2(col("id").cast("string"), 256).as("s"))
     val store = newStore(2, maxBytes = 1000)
-    assertEquals(tee(wide, store).count(), 800000L)
+    assertEquals(tee(wide, store).count(), 1800000L)
     val refusal = store.abandoned()
     assertEquals(refusal.code, "OVER_BUDGET")
     assert(refusal.detail.contains("alone"), refusal.detail)
