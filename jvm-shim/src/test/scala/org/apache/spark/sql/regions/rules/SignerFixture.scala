@@ -5,7 +5,7 @@ import java.nio.file.{Files, Path}
 import scala.collection.mutable
 
 import org.apache.spark.api.python.PythonFunction
-import org.apache.spark.sql.{DataFrame, Row, SparkSessionExtensions}
+import org.apache.spark.sql.{DataFrame, Row}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Subquery}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.classic
@@ -26,10 +26,6 @@ class HookRule extends Rule[LogicalPlan] {
   }
 }
 
-class HookExtensions extends (SparkSessionExtensions => Unit) {
-  override def apply(extensions: SparkSessionExtensions): Unit = extensions.injectPreCBORule(_ => new HookRule)
-}
-
 /** Takes the pickled bytes for what the function computes. */
 object CommandDigests extends UdfDigests {
   override def digest(functions: Seq[PythonFunction]): Map[String, Either[Refusal, String]] =
@@ -40,15 +36,7 @@ object SignerFixture {
   val directory: Path = Files.createTempDirectory("signer")
 
   lazy val spark: classic.SparkSession = {
-    val session = classic.SparkSession.builder()
-      .master("local[2]")
-      .config("spark.ui.enabled", "false")
-      .config("spark.sql.shuffle.partitions", "3")
-      .config("spark.sql.extensions", classOf[HookExtensions].getName)
-      .config("spark.sql.warehouse.dir", directory.resolve("warehouse").toString)
-      .config("spark.sql.planChangeValidation", "true")
-      .getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
+    val session = LocalSpark.session(_.injectPreCBORule(_ => new HookRule))
     tables(session)
     session
   }
@@ -75,6 +63,8 @@ object SignerFixture {
 
 abstract class SignerSuite extends munit.FunSuite {
   lazy val spark: classic.SparkSession = SignerFixture.spark
+
+  override def beforeAll(): Unit = LocalSpark.use(spark)
 
   override def munitTimeout: scala.concurrent.duration.Duration = scala.concurrent.duration.Duration(300, "s")
 
