@@ -3,7 +3,7 @@ package org.apache.spark.sql.regions
 import java.nio.file.Files
 
 import org.apache.spark.{SparkConf, SparkContext}
-import org.apache.spark.sql.{classic, SparkSessionExtensions}
+import org.apache.spark.sql.{SparkSessionExtensions, classic}
 
 /** One context for all suites of a JVM, since a second one would need the first one's end; to each its own session. */
 object LocalSpark {

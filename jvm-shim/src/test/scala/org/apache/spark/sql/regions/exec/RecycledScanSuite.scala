@@ -54,7 +54,8 @@ class RecycledScanSuite extends ExecSuite {
   test("filters that Parquet and Spark see differently stay with Spark") {
     val df = spark.range(0, 4, 1, 1).selectExpr(
       "case id when 0 then -0.0D when 1 then double('NaN') when 2 then 1.0D end as d",
-      "cast(case when id < 2 then 'ABC' else 'x' end as string collate UTF8_LCASE) as c")
+      "cast(case when id < 2 then 'ABC' else 'x' end as string collate UTF8_LCASE) as c"
+    )
     val (_, entry) = stored(df)
     for (condition <- Seq(
         "d = 0.0D", "d > 5", "d = double('NaN')", "d <=> null", "d in (0.0D, 7)", "c = 'abc'", "c > 'b'")) {
@@ -74,10 +75,12 @@ class RecycledScanSuite extends ExecSuite {
       assertEquals(side.count(), 1000L)
       again.createOrReplaceTempView("again")
       df.createOrReplaceTempView("plain")
-      for (q <- Seq("select * from plain where id = (select max(k) from again)",
+      for (q <- Seq(
+          "select * from plain where id = (select max(k) from again)",
           "select * from plain p where exists (select 1 from again a where a.k = p.id)",
           "select k, count(*), max(s) from again group by k",
-          "select id, s from again order by id limit 7")) {
+          "select id, s from again order by id limit 7"
+        )) {
         assertEquals(sorted(spark.sql(q).collect()), sorted(spark.sql(q.replace("again", "plain")).collect()), q)
       }
     }
@@ -110,7 +113,8 @@ class RecycledScanSuite extends ExecSuite {
             df.join(broadcast(again.select(col("id").as("x"))), col("id") === col("x")) ->
               df.join(broadcast(df.select(col("id").as("x"))), col("id") === col("x")),
             again.as("l").join(again.as("r"), col("l.id") === col("r.k")) ->
-              df.as("l").join(df.as("r"), col("l.id") === col("r.k")))
+              df.as("l").join(df.as("r"), col("l.id") === col("r.k"))
+          )
         }
         val (queue, told) = refusals()
         val planned = usages(told)
@@ -169,16 +173,26 @@ class RecycledScanSuite extends ExecSuite {
     val name = entry.files.head.name
     val id = store.order.entry
     val lies = Seq(
-      good.replace(name, "../../etc/passwd"), good.replace(name, ".."), good.replace(name, s"x/$name"),
-      good.replace("\"version\":1", "\"version\":2"), good.replace(s""""entry":"$id"""", "\"entry\":\"other\""),
-      good.replace("\"rows\":1000", "\"rows\":999"), good.replace("\"partition\":0", "\"partition\":3"),
-      good.take(good.length / 2), "", "[]", "null", good.replace("\"rows\":1000", "\"rows\":-1000"),
+      good.replace(name, "../../etc/passwd"),
+      good.replace(name, ".."),
+      good.replace(name, s"x/$name"),
+      good.replace("\"version\":1", "\"version\":2"),
+      good.replace(s""""entry":"$id"""", "\"entry\":\"other\""),
+      good.replace("\"rows\":1000", "\"rows\":999"),
+      good.replace("\"partition\":0", "\"partition\":3"),
+      good.take(good.length / 2),
+      "",
+      "[]",
+      "null",
+      good.replace("\"rows\":1000", "\"rows\":-1000"),
       good.replace("\"c1\"", "\"c2\"").replace("\\\"c1\\\"", "\\\"c2\\\""),
       good.replace("\\\"long\\\"", "\\\"interval\\\""),
       good.replace(
         "\\\"type\\\":\\\"long\\\"",
         "\\\"type\\\":{\\\"type\\\":\\\"udt\\\",\\\"class\\\":\\\"java.lang.Object\\\"}"),
-      good.replace(s"\"$name\"", "7"), good.replace("\"d0\"", "\"d0\",\"d9\""))
+      good.replace(s"\"$name\"", "7"),
+      good.replace("\"d0\"", "\"d0\",\"d9\"")
+    )
     lies.foreach { lie =>
       assert(lie != good, lie.take(50))
       Files.writeString(manifest(store).toPath, lie, StandardOpenOption.TRUNCATE_EXISTING)
@@ -208,8 +222,11 @@ class RecycledScanSuite extends ExecSuite {
       file.setLastModified(time)
       withConf("spark.sql.files.ignoreCorruptFiles" -> "true", "spark.sql.parquet.enableVectorizedReader" -> conf) {
         val error = intercept[Exception](recycled(df, entry).collect())
-        assert(Iterator.iterate[Throwable](error)(_.getCause).takeWhile(_ != null)
-          .exists(e => String.valueOf(e.getMessage).toLowerCase.contains("crc")), error.toString)
+        assert(
+          Iterator.iterate[Throwable](error)(_.getCause).takeWhile(_ != null)
+            .exists(e => String.valueOf(e.getMessage).toLowerCase.contains("crc")),
+          error.toString
+        )
       }
     }
   }

@@ -121,7 +121,8 @@ class ExecutedQuerySuite extends munit.FunSuite {
     assertEquals(rows(limited, "Filter").flatten, Nil)
     val blocked = executed(facts.groupBy("k").count().limit(3).collect())
     assertEquals(rows(blocked, "Aggregate").flatten, Nil)
-    assert(rows(blocked, "Project").flatten.forall(_ == 10000L) || rows(blocked, "Relation").flatten.forall(_ == 10000L))
+    assert(rows(blocked, "Project").flatten.forall(_ == 10000L) || rows(blocked, "Relation").flatten.forall(
+      _ == 10000L))
   }
 
   test("a reused exchange: the skipped copy has the rows of the one that ran, and no seconds") {

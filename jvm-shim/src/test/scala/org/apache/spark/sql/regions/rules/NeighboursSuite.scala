@@ -2,7 +2,7 @@ package org.apache.spark.sql.regions.rules
 
 import java.nio.file.Files
 
-import org.apache.spark.sql.{classic, DataFrame}
+import org.apache.spark.sql.{DataFrame, classic}
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.functions._
@@ -98,7 +98,8 @@ class NeighboursSuite extends munit.FunSuite {
 
   test("one subquery's plan is exchanged, by identity, the others stay") {
     val plan = analyzed(
-      spark.sql("select id from t where id = (select max(k) from t) and k in (select k from t) and k < (select max(k) from t)"))
+      spark.sql(
+        "select id from t where id = (select max(k) from t) and k in (select k from t) and k < (select max(k) from t)"))
     def subplans(p: LogicalPlan) = p.flatMap(_.expressions).flatMap(_.collect { case s: SubqueryExpression => s.plan })
     val before = subplans(plan)
     assertEquals(before.size, 3)
