@@ -98,6 +98,8 @@ final case class StoreOrder(
 
 /** The connection to the planner. Calls never throw: a failure is a [[Refusal]]. */
 trait Planner {
-  def request(message: java.util.Map[String, Any], deadlineMillis: Long): Either[Refusal, com.fasterxml.jackson.databind.JsonNode]
+  def request(
+      message: java.util.Map[String, Any],
+      deadlineMillis: Long): Either[Refusal, com.fasterxml.jackson.databind.JsonNode]
   def observe(message: java.util.Map[String, Any]): Unit
 }

@@ -53,7 +53,8 @@ final class Counters {
 
   def add(name: String, count: Long = 1): Unit = counts.computeIfAbsent(name, _ => new LongAdder).add(count)
   def apply(name: String): Long = Option(counts.get(name)).map(_.sum()).getOrElse(0L)
-  def snapshot: Seq[(String, Long)] = counts.asScala.toSeq.map { case (name, count) => name -> count.sum() }.sortBy(_._1)
+  def snapshot: Seq[(String, Long)] =
+    counts.asScala.toSeq.map { case (name, count) => name -> count.sum() }.sortBy(_._1)
 }
 
 object Counters {

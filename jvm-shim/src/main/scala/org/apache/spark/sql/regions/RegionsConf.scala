@@ -26,9 +26,11 @@ object RegionsConf {
   private def runtime(key: String, doc: String): ConfigBuilder = describe(SQLConf.buildConf(prefix + key), doc)
   private val lower: String => String = _.toLowerCase(Locale.ROOT)
 
-  val enabled: ConfigEntry[Boolean] = startup("enabled",
+  val enabled: ConfigEntry[Boolean] = startup(
+    "enabled",
     "Whether spark_regions observes and changes the queries of this application. Where the plugin or the extension is " +
-      "named in spark.plugins or spark.sql.extensions, that counts as true unless this key says false.")
+      "named in spark.plugins or spark.sql.extensions, that counts as true unless this key says false."
+  )
     .booleanConf.createWithDefault(false)
 
   val mode: ConfigEntry[String] = runtime("mode",
@@ -39,9 +41,11 @@ object RegionsConf {
     "Raise errors of spark_regions itself instead of falling back to the plain plan. For tests.")
     .booleanConf.createWithDefault(false)
 
-  val plannerPython: ConfigEntry[String] = startup("planner.python",
+  val plannerPython: ConfigEntry[String] = startup(
+    "planner.python",
     "Python executable of the planner process. Empty: PYSPARK_DRIVER_PYTHON, PYSPARK_PYTHON, " +
-      "spark.pyspark.driver.python, spark.pyspark.python, the Python that started this driver, or python3.")
+      "spark.pyspark.driver.python, spark.pyspark.python, the Python that started this driver, or python3."
+  )
     .stringConf.createWithDefault("")
 
   val plannerDeadline: ConfigEntry[Long] = startup("planner.deadline",
@@ -72,9 +76,11 @@ object RegionsConf {
     "Stored results that were not used for so long are evicted.")
     .timeConf(TimeUnit.SECONDS).checkValue(_ >= 0, "must not be negative").createWithDefaultString("7d")
 
-  val recycleStrategy: ConfigEntry[String] = runtime("recycle.strategy",
+  val recycleStrategy: ConfigEntry[String] = runtime(
+    "recycle.strategy",
     "How materialization points are chosen: 'markov', 'maxbenefit', 'latest', 'always' (every eligible point; for " +
-      "tests) or 'off'.")
+      "tests) or 'off'."
+  )
     .stringConf.transform(lower).checkValues(Set("markov", "maxbenefit", "latest", "always", "off"))
     .createWithDefault("markov")
 
@@ -104,9 +110,26 @@ object RegionsConf {
     .stringConf.transform(lower).checkValues(Set("text", "json", "off")).createWithDefault("text")
 
   /** In the order of the documentation. */
-  val entries: Seq[ConfigEntry[_]] = Seq(enabled, mode, strict, plannerPython, plannerDeadline, plannerStartupDeadline,
-    recycleEnabled, recycleDir, recycleCatalog, recycleMaxBytes, recycleTtl, recycleStrategy, recycleWindow,
-    recycleNamespace, recycleFloatAggregates, persistEnabled, persistMaxBytes, explainFormat)
+  val entries: Seq[ConfigEntry[_]] = Seq(
+    enabled,
+    mode,
+    strict,
+    plannerPython,
+    plannerDeadline,
+    plannerStartupDeadline,
+    recycleEnabled,
+    recycleDir,
+    recycleCatalog,
+    recycleMaxBytes,
+    recycleTtl,
+    recycleStrategy,
+    recycleWindow,
+    recycleNamespace,
+    recycleFloatAggregates,
+    persistEnabled,
+    persistMaxBytes,
+    explainFormat
+  )
 
   private val keys: Set[String] = entries.map(_.key).toSet
 

@@ -4,7 +4,7 @@ import java.util.{Collections, WeakHashMap}
 
 import org.apache.spark.{SparkConf, SparkContext}
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.{classic, SparkSession, SparkSessionExtensions, SparkSessionExtensionsProvider}
+import org.apache.spark.sql.{SparkSession, SparkSessionExtensions, SparkSessionExtensionsProvider, classic}
 import org.apache.spark.sql.catalyst.FunctionIdentifier
 import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Expression, ExpressionInfo}
 import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan}
@@ -91,11 +91,13 @@ object RegionsExtensions {
         null,
         "spark_regions_decisions",
         "_FUNC_() - What was decided about the last queries of this application, and why.",
-        ""),
+        ""
+      ),
       (arguments: Seq[Expression]) => {
         require(arguments.isEmpty, "spark_regions_decisions takes no arguments")
         DecisionsTable(RegionsRuntime.current.toSeq.flatMap(_.decisions.last(Int.MaxValue)))
-      }))
+      })
+  )
 
   // ------------------------------------------------------------------------------------------------------------------
 

@@ -22,12 +22,15 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
   val queries = new QueryRegistry(1000)
   private val numbers = new AtomicLong()
 
-  private val client = new PlannerClient(PlannerSettings(
-    command = PlannerPython.command(sc.conf),
-    version = Shim.version,
-    confs = RegionsRuntime.startupConfs(sc),
-    hello = () => RegionsRuntime.hello(sc),
-    startupDeadlineMillis = sc.conf.get(RegionsConf.plannerStartupDeadline)))
+  private val client = new PlannerClient(
+    PlannerSettings(
+      command = PlannerPython.command(sc.conf),
+      version = Shim.version,
+      confs = RegionsRuntime.startupConfs(sc),
+      hello = () => RegionsRuntime.hello(sc),
+      startupDeadlineMillis = sc.conf.get(
+        RegionsConf.plannerStartupDeadline)
+    ))
 
   val planner: Planner = client
   val plannerDeadlineMillis: Long = sc.conf.get(RegionsConf.plannerDeadline)
@@ -90,7 +93,8 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
       "store.dir" -> RegionsRuntime.storeDir(sc),
       "store.entries" -> live.map(_.path("entries").asText("")).getOrElse(""),
       "store.bytes" -> live.map(_.path("bytes").asText("")).getOrElse(""),
-      "unknownKeys" -> keys.messages.mkString(" "))
+      "unknownKeys" -> keys.messages.mkString(" ")
+    )
     settled ++ counters.snapshot.map { case (name, count) => s"counter.$name" -> count.toString }
   }
 
@@ -116,14 +120,15 @@ object RegionsRuntime extends Logging {
   /** The runtime of the JVM's SparkContext where it is already running. */
   def current: Option[RegionsRuntime] = runtimes.values.asScala.collectFirst { case Right(runtime) => runtime }
 
-  def stop(sc: SparkContext): Unit = Option(runtimes.remove(sc)).foreach(_.foreach { runtime =>
-    Guard.run(sc.conf, "the end of the application")(runtime.close())
-  })
+  def stop(sc: SparkContext): Unit = Option(runtimes.remove(sc)).foreach(
+    _.foreach { runtime =>
+      Guard.run(sc.conf, "the end of the application")(runtime.close())
+    })
 
   def status(session: SparkSession): Seq[(String, String)] = of(session) match {
     case Right(runtime) => runtime.status(session)
     case Left(why) => Seq("active" -> "false", "reason" -> s"${why.code}: ${why.detail}",
-      "spark.version" -> SPARK_VERSION, "shim.version" -> Shim.version)
+        "spark.version" -> SPARK_VERSION, "shim.version" -> Shim.version)
   }
 
   def storeDir(sc: SparkContext): String = sc.conf.get(RegionsConf.recycleDir) match {
@@ -150,10 +155,11 @@ object RegionsRuntime extends Logging {
         Guard.warnOnce("its start", error)
         begun.foreach(_.close())
         if (RegionsConf.isStrict(sc.conf)) throw error
-        Left(error match {
-          case invalid: IllegalArgumentException => Refusal("INVALID_CONF", invalid.getMessage)
-          case other => Refusal("INTERNAL_ERROR", other.toString)
-        })
+        Left(
+          error match {
+            case invalid: IllegalArgumentException => Refusal("INVALID_CONF", invalid.getMessage)
+            case other => Refusal("INTERNAL_ERROR", other.toString)
+          })
     }
   }
 

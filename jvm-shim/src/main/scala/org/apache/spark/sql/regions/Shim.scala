@@ -22,8 +22,9 @@ object Shim {
 
   def unfit(running: String): Option[Refusal] =
     if (running.startsWith(sparkMinor + ".")) None
-    else Some(Refusal("WRONG_SPARK", s"this jar is for Spark $sparkMinor, found $running. " +
-      "Hint: python -m spark_regions jar prints the jar for the installed PySpark"))
+    else Some(Refusal("WRONG_SPARK",
+        s"this jar is for Spark $sparkMinor, found $running. " +
+          "Hint: python -m spark_regions jar prints the jar for the installed PySpark"))
 
   /** The file or folder that our classes come from. */
   def location: Option[String] =

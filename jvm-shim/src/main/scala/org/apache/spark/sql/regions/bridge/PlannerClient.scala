@@ -159,26 +159,27 @@ final class PlannerClient(settings: PlannerSettings, backoff: Backoff = new Back
   /** One life of the planner process; false when there shall be no other. */
   private def runOnce(): Boolean = {
     val isFirst = upAfterMillis < 0
-    val reason = try {
-      val up = start()
-      if (isFirst) upAfterMillis = (System.nanoTime() - startedAt) / 1000000
-      if (!become(up)) return false
-      settled.countDown()
-      logInfo(s"Planner process ${up.process.pid} is up on port ${up.port}")
-      beatUntilEnd(up)
-      val reason = lastClose.filter(_.code == "PLANNER_PROTOCOL")
-        .getOrElse(Refusal("PLANNER_DOWN", s"the planner process ended: ${up.process.lastWords}"))
-      up.connection.close(new java.io.EOFException("planner ended"))
-      reason
-    } catch {
-      case error: PlannerStartException =>
-        process.foreach(_.kill())
-        if (isFirst || permanent(error.refusal.code)) {
-          refuse(error.refusal)
-          return false
-        }
-        error.refusal
-    }
+    val reason =
+      try {
+        val up = start()
+        if (isFirst) upAfterMillis = (System.nanoTime() - startedAt) / 1000000
+        if (!become(up)) return false
+        settled.countDown()
+        logInfo(s"Planner process ${up.process.pid} is up on port ${up.port}")
+        beatUntilEnd(up)
+        val reason = lastClose.filter(_.code == "PLANNER_PROTOCOL")
+          .getOrElse(Refusal("PLANNER_DOWN", s"the planner process ended: ${up.process.lastWords}"))
+        up.connection.close(new java.io.EOFException("planner ended"))
+        reason
+      } catch {
+        case error: PlannerStartException =>
+          process.foreach(_.kill())
+          if (isFirst || permanent(error.refusal.code)) {
+            refuse(error.refusal)
+            return false
+          }
+          error.refusal
+      }
     if (!become(Down(reason))) return false
     backoff.next() match {
       case None =>
@@ -203,7 +204,9 @@ final class PlannerClient(settings: PlannerSettings, backoff: Backoff = new Back
         .put("protocol", protocol)
       first.set[JsonNode]("confs", Frames.json.valueToTree[JsonNode](settings.confs))
       started.send(first)
-    } catch { case _: java.io.IOException => /* it ended at once: reading the port says why */ }
+    } catch {
+      case _: java.io.IOException => /* it ended at once: reading the port says why */
+    }
     val answer = started.readPort(startTimeoutMillis)
     checkVersion(answer)
     val port = answer.get("port").asInt
@@ -226,9 +229,12 @@ final class PlannerClient(settings: PlannerSettings, backoff: Backoff = new Back
   private def checkVersion(answer: JsonNode): Unit = {
     val version = answer.path("version").asText("")
     if (version != settings.version) {
-      throw new PlannerStartException(Refusal("PLANNER_VERSION_MISMATCH",
-        s"the jar is version ${settings.version}, the Python package in ${settings.command.head} is version $version. " +
-          s"Hint: reinstall, python -m pip install spark_regions==${settings.version}"))
+      throw new PlannerStartException(
+        Refusal(
+          "PLANNER_VERSION_MISMATCH",
+          s"the jar is version ${settings.version}, the Python package in ${settings.command.head} is version $version. " +
+            s"Hint: reinstall, python -m pip install spark_regions==${settings.version}"
+        ))
     }
   }
 

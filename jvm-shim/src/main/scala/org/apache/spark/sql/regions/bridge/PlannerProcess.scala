@@ -41,14 +41,17 @@ final class PlannerProcess(process: Process, errors: StderrLog) extends Logging 
   /** The line with the port; a planner that says anything else, nothing, or ends has not started. */
   def readPort(timeoutMillis: Long): JsonNode = {
     val line = new CompletableFuture[Option[String]]()
-    val reader = new Thread(() => {
-      try {
-        val out = new BufferedReader(new InputStreamReader(process.getInputStream, UTF_8))
-        line.complete(Option(out.readLine()))
-        // Nothing more is expected, but a full pipe would block the planner.
-        while (out.readLine() != null) {}
-      } catch { case error: IOException => line.completeExceptionally(error) }
-    }, "spark-regions-planner-stdout")
+    val reader = new Thread(
+      () => {
+        try {
+          val out = new BufferedReader(new InputStreamReader(process.getInputStream, UTF_8))
+          line.complete(Option(out.readLine()))
+          // Nothing more is expected, but a full pipe would block the planner.
+          while (out.readLine() != null) {}
+        } catch { case error: IOException => line.completeExceptionally(error) }
+      },
+      "spark-regions-planner-stdout"
+    )
     reader.setDaemon(true)
     reader.start()
     val said =
@@ -62,11 +65,11 @@ final class PlannerProcess(process: Process, errors: StderrLog) extends Logging 
         process.waitFor(1, TimeUnit.SECONDS)
         throw notStartable(lastWords)
       case Some(text) => Frames.parse(text) match {
-        case Some(answer) if answer.hasNonNull("error") =>
-          throw new PlannerStartException(Refusal(answer.get("error").asText, answer.path("detail").asText("")))
-        case Some(answer) if answer.path("port").isInt => answer
-        case _ => throw notStartable(s"expected a line with a port, found '${text.take(200)}'")
-      }
+          case Some(answer) if answer.hasNonNull("error") =>
+            throw new PlannerStartException(Refusal(answer.get("error").asText, answer.path("detail").asText("")))
+          case Some(answer) if answer.path("port").isInt => answer
+          case _ => throw notStartable(s"expected a line with a port, found '${text.take(200)}'")
+        }
     }
   }
 
@@ -93,9 +96,12 @@ object PlannerProcess {
     new PlannerProcess(process, new StderrLog(process))
   }
 
-  def notStartable(detail: String): PlannerStartException = new PlannerStartException(Refusal("PLANNER_NOT_STARTABLE",
-    s"$detail. Hint: install spark_regions into the driver's Python (3.11 or newer), or name one that has it in " +
-      "spark.regions.planner.python"))
+  def notStartable(detail: String): PlannerStartException = new PlannerStartException(
+    Refusal(
+      "PLANNER_NOT_STARTABLE",
+      s"$detail. Hint: install spark_regions into the driver's Python (3.11 or newer), or name one that has it in " +
+        "spark.regions.planner.python"
+    ))
 }
 
 /** Forwards the planner's stderr, at most `perMinute` lines a minute, and remembers the last ones. */
@@ -123,7 +129,8 @@ final class StderrLog(process: Process, perMinute: Int = 200, kept: Int = 8) ext
         if (now != minute) { minute = now; inMinute = 0 }
         inMinute += 1
         if (inMinute <= perMinute) log(text)
-        else if (inMinute == perMinute + 1) logWarning(s"planner: more than $perMinute lines a minute, dropping the rest")
+        else if (inMinute == perMinute + 1)
+          logWarning(s"planner: more than $perMinute lines a minute, dropping the rest")
         line = lines.readLine()
       }
     } catch { case _: IOException => }

@@ -19,8 +19,12 @@ object PlannerPython {
     (conf.get(RegionsConf.plannerPython) match {
       case "" =>
         // PYSPARK_DRIVER_PYTHON is often a front end such as jupyter, which has no -m.
-        Seq(environment.get("PYSPARK_DRIVER_PYTHON"), environment.get("PYSPARK_PYTHON"),
-          conf.getOption("spark.pyspark.driver.python"), conf.getOption("spark.pyspark.python"))
+        Seq(
+          environment.get("PYSPARK_DRIVER_PYTHON"),
+          environment.get("PYSPARK_PYTHON"),
+          conf.getOption("spark.pyspark.driver.python"),
+          conf.getOption("spark.pyspark.python")
+        )
           .flatten.map(_.trim).find(isPython).orElse(parent)
       case given => Some(given)
     }).getOrElse("python3")

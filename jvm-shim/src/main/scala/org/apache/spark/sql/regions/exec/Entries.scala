@@ -55,7 +55,9 @@ object Entries {
   }
 
   /** Where the blocks of each file are, if all files are still as recorded. */
-  private[regions] def check(entry: StoredEntry, conf: Configuration): Either[Refusal, Map[String, Array[BlockLocation]]] =
+  private[regions] def check(
+      entry: StoredEntry,
+      conf: Configuration): Either[Refusal, Map[String, Array[BlockLocation]]] =
     guarded(entry.location) {
       val directory = new Path(entry.location)
       val found = StoreFiles.list(StoreFiles.system(directory, conf), directory)

@@ -26,5 +26,6 @@ private[exec] object PinnedConfiguration {
     SQLConf.PARQUET_INFER_TIMESTAMP_NTZ_ENABLED.key -> "true",
     SQLConf.LEGACY_PARQUET_NANOS_AS_LONG.key -> "false",
     SQLConf.PARQUET_FIELD_ID_READ_ENABLED.key -> "false",
-    SQLConf.CASE_SENSITIVE.key -> "true")
+    SQLConf.CASE_SENSITIVE.key -> "true"
+  )
 }

@@ -43,9 +43,10 @@ private[exec] final class RecheckedRDD[T: ClassTag](sc: SparkContext, @transient
 
   override protected def getDependencies: Seq[Dependency[_]] = {
     val groups = slots.map(_.group.map(_.index).toSeq)
-    Seq(new NarrowDependency[T](current) {
-      override def getParents(partitionId: Int): Seq[Int] = groups(partitionId)
-    })
+    Seq(
+      new NarrowDependency[T](current) {
+        override def getParents(partitionId: Int): Seq[Int] = groups(partitionId)
+      })
   }
 
   override def compute(split: Partition, context: TaskContext): Iterator[T] =

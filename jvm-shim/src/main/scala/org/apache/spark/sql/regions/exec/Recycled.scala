@@ -77,7 +77,8 @@ final case class RecycledExec(child: SparkPlan, @transient node: Recycled) exten
   }
 
   override protected def doExecuteColumnar(): RDD[ColumnarBatch] = {
-    batches = new RecheckedRDD(sparkContext, () => current(child.executeColumnar(), RowToColumnarExec(_).executeColumnar()))
+    batches =
+      new RecheckedRDD(sparkContext, () => current(child.executeColumnar(), RowToColumnarExec(_).executeColumnar()))
     batches
   }
 

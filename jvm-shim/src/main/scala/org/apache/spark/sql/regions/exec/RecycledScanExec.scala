@@ -11,8 +11,8 @@ import org.apache.spark.sql.catalyst.{FileSourceOptions, InternalRow}
 import org.apache.spark.sql.catalyst.expressions.{And, Attribute, Expression, UnsafeProjection}
 import org.apache.spark.sql.catalyst.plans.QueryPlan
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, Project}
-import org.apache.spark.sql.catalyst.util.{truncatedString, CaseInsensitiveMap}
-import org.apache.spark.sql.execution.{LeafExecNode, QueryExecution, RowToColumnarExec, SparkPlan, SQLExecution}
+import org.apache.spark.sql.catalyst.util.{CaseInsensitiveMap, truncatedString}
+import org.apache.spark.sql.execution.{LeafExecNode, QueryExecution, RowToColumnarExec, SQLExecution, SparkPlan}
 import org.apache.spark.sql.execution.WholeStageCodegenExec
 import org.apache.spark.sql.execution.datasources.{FileFormat, FilePartition, FileScanRDD, PartitionedFile}
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
@@ -51,7 +51,8 @@ case class RecycledScanExec(
     "numOutputRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows"),
     "numFiles" -> SQLMetrics.createMetric(sparkContext, "number of files read"),
     "filesSize" -> SQLMetrics.createSizeMetric(sparkContext, "size of files read"),
-    "scanTime" -> SQLMetrics.createTimingMetric(sparkContext, "scan time"))
+    "scanTime" -> SQLMetrics.createTimingMetric(sparkContext, "scan time")
+  )
 
   override def simpleString(maxFields: Int): String = {
     val text = Utils.redact(conf.stringRedactionPattern, pushed.mkString("[", ", ", "]"))
@@ -123,8 +124,11 @@ case class RecycledScanExec(
     // Explicit, because the session may ask to skip what it cannot read, and rows would be missing silently.
     val options = Map(
       FileFormat.OPTION_RETURNING_BATCH -> batch.toString,
-      "ignoreCorruptFiles" -> "false", "ignoreMissingFiles" -> "false",
-      "datetimeRebaseMode" -> "CORRECTED", "int96RebaseMode" -> "CORRECTED")
+      "ignoreCorruptFiles" -> "false",
+      "ignoreMissingFiles" -> "false",
+      "datetimeRebaseMode" -> "CORRECTED",
+      "int96RebaseMode" -> "CORRECTED"
+    )
     val hadoopConf = new PinnedConfiguration(session.sessionState.newHadoopConf())
     val filters = PushedFilters.translate(pushed, output, columns)
     val read = format.buildReaderWithPartitionValues(

@@ -5,10 +5,11 @@ import org.apache.spark.sql.catalyst.planning.ScanOperation
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.{FilterExec, ProjectExec, SparkPlan, SparkStrategy}
+import org.apache.spark.sql.execution.columnar.{InMemoryRelation, InMemoryTableScanLike}
 
 /**
- * Plans [[Tee]], [[Recycled]] and [[RecycledRelation]]. It checks no entry: adaptive execution plans again and again, and
- * every execution checks anyway.
+ * Plans [[Tee]], [[Recycled]] and [[RecycledRelation]]. It checks no entry: adaptive execution plans again and again,
+ * and every execution checks anyway.
  */
 case class RegionsStrategy(session: SparkSession) extends SparkStrategy {
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
@@ -16,7 +17,7 @@ case class RegionsStrategy(session: SparkSession) extends SparkStrategy {
       Stores.register(tee.order)
       TeeExec(planLater(child), order) :: Nil
 
-    case recycled: Recycled => RecycledExec(planLater(recycled.read), recycled) :: Nil
+    case recycled: Recycled => RecycledExec(read(recycled), recycled) :: Nil
 
     case ScanOperation(projects, above, conjuncts, relation: RecycledRelation) =>
       val needed = AttributeSet((projects ++ above ++ conjuncts).flatMap(_.references))
@@ -31,4 +32,17 @@ case class RegionsStrategy(session: SparkSession) extends SparkStrategy {
 
     case _ => Nil
   }
+
+  // Adaptive execution makes a stage of each scan of cached data, and looks for the scan's logical node in order to put
+  // the stage into the logical plan. It would not find one inside a Recycled, and plan the same stage again, without end.
+  private def read(recycled: Recycled): SparkPlan =
+    if (!recycled.read.exists(_.isInstanceOf[InMemoryRelation])) planLater(recycled.read)
+    else {
+      val plan = session.sessionState.planner.plan(recycled.read).next()
+      plan.foreach {
+        case scan: InMemoryTableScanLike => scan.setTagValue(SparkPlan.LOGICAL_PLAN_TAG, recycled)
+        case _ =>
+      }
+      plan
+    }
 }

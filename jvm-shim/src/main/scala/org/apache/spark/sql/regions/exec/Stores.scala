@@ -16,14 +16,15 @@ object Stores extends Logging {
   private val lock = new Object
   private var pending = 0
 
-  private lazy val thread = Executors.newSingleThreadExecutor(new ThreadFactory {
-    override def newThread(work: Runnable): Thread = {
-      val thread = new Thread(work, "spark-regions-store")
-      thread.setDaemon(true)
-      thread.setPriority(Thread.MIN_PRIORITY)
-      thread
-    }
-  })
+  private lazy val thread = Executors.newSingleThreadExecutor(
+    new ThreadFactory {
+      override def newThread(work: Runnable): Thread = {
+        val thread = new Thread(work, "spark-regions-store")
+        thread.setDaemon(true)
+        thread.setPriority(Thread.MIN_PRIORITY)
+        thread
+      }
+    })
 
   /**
    * The run of an order. Call it when the order is put into a plan, so that `finish` knows it even if it never
@@ -86,9 +87,9 @@ object Stores extends Logging {
       try work
       catch { case Failures(error) => logWarning("Work on the store failed", error) }
       finally lock.synchronized {
-        pending -= 1
-        lock.notifyAll()
-      }
+          pending -= 1
+          lock.notifyAll()
+        }
     }
   }
 }

@@ -154,8 +154,9 @@ private[exec] final class TeeWriter(spec: TeeSpec, reports: StoreReports, partit
   }
 
   private def report(file: String, bytes: Long, problem: Option[Refusal]): Unit =
-    reports.add(PartitionReport(
-      partition, context.stageAttemptNumber(), context.attemptNumber(), file, rows, bytes, nanos, problem))
+    reports.add(
+      PartitionReport(
+        partition, context.stageAttemptNumber(), context.attemptNumber(), file, rows, bytes, nanos, problem))
 }
 
 private[exec] object TeeWriter {

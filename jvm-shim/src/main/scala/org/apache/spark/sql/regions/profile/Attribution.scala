@@ -50,12 +50,14 @@ object Attribution {
     "BroadcastExchangeExec" -> 0.2,
     "TakeOrderedAndProjectExec" -> 0.1,
     "TeeExec" -> 0.6,
-    "UnionExec" -> 0.0)
+    "UnionExec" -> 0.0
+  )
   private val pythonWeight = 3.0
   private val otherWeight = 0.2
 
   def weight(kind: String): Double =
-    weights.getOrElse(kind, if (kind.contains("Python") || kind.contains("Pandas") || kind.contains("Arrow")) pythonWeight
+    weights.getOrElse(kind,
+      if (kind.contains("Python") || kind.contains("Pandas") || kind.contains("Arrow")) pythonWeight
       else otherWeight)
 
   /** Seconds of each part; they add up to `totalSeconds`. */

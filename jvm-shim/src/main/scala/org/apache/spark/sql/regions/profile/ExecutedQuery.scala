@@ -26,11 +26,12 @@ final class ExecutedQuery(walked: WalkedPlan, stages: Seq[StageSums], failed: Bo
   /** Stages that count for rows: before a range exchange, a stage that only samples reads everything once more. */
   private val countedStages: Map[Int, Seq[StageSums]] = {
     val ranged = operators.collect { case operator if operator.writes != operator.reads => operator }
-      .flatMap(operator => operator.plan match {
-        case exchange: ShuffleExchangeExec if exchange.outputPartitioning.isInstanceOf[RangePartitioning] =>
-          id(operator, "shuffleRecordsWritten").map(operator.writes -> _)
-        case _ => None
-      })
+      .flatMap(operator =>
+        operator.plan match {
+          case exchange: ShuffleExchangeExec if exchange.outputPartitioning.isInstanceOf[RangePartitioning] =>
+            id(operator, "shuffleRecordsWritten").map(operator.writes -> _)
+          case _ => None
+        })
     stagesOf ++ ranged.flatMap { case (segment, written) =>
       stagesOf.get(segment).map(ran => ran.filter(_(written).nonEmpty)).filter(_.nonEmpty).map(segment -> _)
     }
@@ -64,8 +65,9 @@ final class ExecutedQuery(walked: WalkedPlan, stages: Seq[StageSums], failed: Bo
         id -> Observed(exactRows(group.head), dataSize(group.head), ran(group))
       }
     // A projection that was planned into its child's operator passes the child's rows, at no cost of its own.
-    own ++ walked.passed.collect { case (id, below) if !own.contains(id) && own.contains(below) =>
-      id -> Observed(own(below).rows, None, own(below).seconds.map(_ => 0.0))
+    own ++ walked.passed.collect {
+      case (id, below) if !own.contains(id) && own.contains(below) =>
+        id -> Observed(own(below).rows, None, own(below).seconds.map(_ => 0.0))
     }
   }
 

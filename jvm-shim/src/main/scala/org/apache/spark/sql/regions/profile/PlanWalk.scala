@@ -6,10 +6,15 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LeafNode, LogicalPlan, Project, ReturnAnswer}
 import org.apache.spark.sql.execution._
-import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, AQEShuffleReadExec, QueryStageExec}
+import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, AdaptiveSparkPlanExec, QueryStageExec}
 import org.apache.spark.sql.execution.aggregate.{HashAggregateExec, ObjectHashAggregateExec}
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
-import org.apache.spark.sql.execution.exchange.{BroadcastExchangeLike, Exchange, ReusedExchangeExec, ShuffleExchangeLike}
+import org.apache.spark.sql.execution.exchange.{
+  BroadcastExchangeLike,
+  Exchange,
+  ReusedExchangeExec,
+  ShuffleExchangeLike
+}
 import org.apache.spark.sql.execution.joins.SortMergeJoinExec
 import org.apache.spark.sql.regions.Tags
 
@@ -99,8 +104,17 @@ private final class PlanWalk {
     // A subquery that was signed as a query of its own has numbers of its own.
     val mark = position.mark.filter(mark => !foreign && query.contains(mark.query))
     val writes = if (plan.isInstanceOf[Exchange]) newSegment() else segment
-    val operator = new Operator(operators.size, plan, parent, segment, writes, partial, foreign,
-      mark.map(_.id), position.at.filterNot(_ => foreign).flatMap(_.getTagValue(ProfileTags.entry)))
+    val operator = new Operator(
+      operators.size,
+      plan,
+      parent,
+      segment,
+      writes,
+      partial,
+      foreign,
+      mark.map(_.id),
+      position.at.filterNot(_ => foreign).flatMap(_.getTagValue(ProfileTags.entry))
+    )
     operators += operator
     if (parent >= 0) operators(parent).children += operator
     descend(operator, position)
@@ -126,8 +140,8 @@ private final class PlanWalk {
     plan.subqueries.foreach {
       case _: ReusedSubqueryExec =>
       case subquery => if (subqueriesSeen.add(subquery)) {
-        subquery.children.foreach(visit(_, -1, newSegment(), false, operator.foreign, Position(None, None, None)))
-      }
+          subquery.children.foreach(visit(_, -1, newSegment(), false, operator.foreign, Position(None, None, None)))
+        }
     }
   }
 

@@ -25,9 +25,9 @@ final class ProfileListener(registry: QueryRegistry, observe: JMap[String, Any] 
 
   override def onJobStart(start: SparkListenerJobStart): Unit = guarded("a job's start") {
     for (properties <- Option(start.properties);
-         execution <- Option(properties.getProperty(SQLExecution.EXECUTION_ID_KEY)).flatMap(_.toLongOption);
-         stages <- stagesOf.get(execution);
-         stage <- start.stageInfos) {
+      execution <- Option(properties.getProperty(SQLExecution.EXECUTION_ID_KEY)).flatMap(_.toLongOption);
+      stages <- stagesOf.get(execution);
+      stage <- start.stageInfos) {
       running(stage.stageId) = stages.getOrElseUpdate(stage.stageId, new StageSums(stage.stageId))
     }
   }
@@ -43,13 +43,13 @@ final class ProfileListener(registry: QueryRegistry, observe: JMap[String, Any] 
 
   override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
     case start: SparkListenerSQLExecutionStart => guarded("an execution's start") {
-      stagesOf(start.executionId) = mutable.LinkedHashMap.empty
-      if (stagesOf.size > executionsKept) forget(stagesOf.head._1)
-    }
+        stagesOf(start.executionId) = mutable.LinkedHashMap.empty
+        if (stagesOf.size > executionsKept) forget(stagesOf.head._1)
+      }
     case end: SparkListenerSQLExecutionEnd => guarded("an execution's end") {
-      try ended(end)
-      finally forget(end.executionId)
-    }
+        try ended(end)
+        finally forget(end.executionId)
+      }
     case _ =>
   }
 
@@ -70,7 +70,8 @@ final class ProfileListener(registry: QueryRegistry, observe: JMap[String, Any] 
             observe(ProfileListener.event(query, new ExecutedQuery(walked, stages, failed), end.duration / 1e9, failed))
           }
         } finally ends.fire(number, qe, failed)
-        logDebug(s"Profiled query $number, ${walked.operators.size} operators, in ${(System.nanoTime() - began) / 1000} µs")
+        logDebug(
+          s"Profiled query $number, ${walked.operators.size} operators, in ${(System.nanoTime() - began) / 1000} µs")
       }
     }
   }
@@ -108,9 +109,16 @@ object ProfileListener {
       map("entry" -> entry, "seconds" -> orNull(load.flatMap(_.seconds)), "rows" -> orNull(load.flatMap(_.rows)),
         "bytes" -> orNull(load.flatMap(_.bytes)))
     }
-    map("type" -> "observe", "event" -> "executed", "query" -> query.query,
-      "outcome" -> (if (failed) "failed" else "ok"), "seconds" -> seconds, "taskSeconds" -> ran.taskSeconds,
-      "nodes" -> nodes, "loads" -> loads)
+    map(
+      "type" -> "observe",
+      "event" -> "executed",
+      "query" -> query.query,
+      "outcome" -> (if (failed) "failed" else "ok"),
+      "seconds" -> seconds,
+      "taskSeconds" -> ran.taskSeconds,
+      "nodes" -> nodes,
+      "loads" -> loads
+    )
   }
 
   private def orNull(value: Option[Any]): Any = value.orNull

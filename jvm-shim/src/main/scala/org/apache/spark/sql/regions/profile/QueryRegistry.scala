@@ -52,8 +52,9 @@ final class QueryRegistry(limit: Int) {
       load.relation.setTagValue(Tags.query, query)
       load.relation.setTagValue(ProfileTags.entry, load.entry)
     }
-    val nodes = signed.nodes.map(node => RegisteredNode(node.id, node.plan.nodeName, node.children,
-      node.signature.toOption, EstimationUtils.getSizePerRow(node.plan.output).toLong))
+    val nodes = signed.nodes.map(node =>
+      RegisteredNode(node.id, node.plan.nodeName, node.children,
+        node.signature.toOption, EstimationUtils.getSizePerRow(node.plan.output).toLong))
     queries.put(query, RegisteredQuery(query, nodes, loads.map(_.entry), stores.map(_.entry)))
   }
 
@@ -93,6 +94,7 @@ final class QueryEnds {
 }
 
 object QueryEnds {
+
   /** (query, its execution, whether it failed) */
   type Callback = (Long, QueryExecution, Boolean) => Unit
 }

@@ -65,7 +65,8 @@ object MeasuredTask {
       shuffleRecordsRead = read.recordsRead,
       shuffleWriteTime = write.writeTime / nanosPerMilli,
       shuffleBytesWritten = write.bytesWritten,
-      shuffleRecordsWritten = write.recordsWritten)
+      shuffleRecordsWritten = write.recordsWritten
+    )
   }
 }
 
@@ -103,14 +104,37 @@ final class StageMetrics(stageLimit: Int = 1000, taskLimit: Int = 10000) {
   def add(stage: StageInfo): Unit = if (stage.taskMetrics != null) {
     val submitted = stage.submissionTime.getOrElse(0L)
     val completed = stage.completionTime.getOrElse(submitted)
-    stages.add(StageRecord(stage.stageId, stage.attemptNumber(), stage.name, submitted, completed,
-      completed - submitted, stage.numTasks, stage.failureReason.isDefined, MeasuredTask.of(stage.taskMetrics)))
+    stages.add(
+      StageRecord(
+        stage.stageId,
+        stage.attemptNumber(),
+        stage.name,
+        submitted,
+        completed,
+        completed - submitted,
+        stage.numTasks,
+        stage.failureReason.isDefined,
+        MeasuredTask.of(stage.taskMetrics)
+      ))
   }
 
   def add(end: SparkListenerTaskEnd): Unit = if (end.taskMetrics != null) {
     val info = end.taskInfo
-    tasks.add(TaskRecord(end.stageId, end.stageAttemptId, info.index, info.taskId, info.attemptNumber,
-      info.launchTime, info.finishTime, info.duration, info.executorId, info.host, info.speculative, info.successful,
-      MeasuredTask.of(end.taskMetrics)))
+    tasks.add(
+      TaskRecord(
+        end.stageId,
+        end.stageAttemptId,
+        info.index,
+        info.taskId,
+        info.attemptNumber,
+        info.launchTime,
+        info.finishTime,
+        info.duration,
+        info.executorId,
+        info.host,
+        info.speculative,
+        info.successful,
+        MeasuredTask.of(end.taskMetrics)
+      ))
   }
 }

@@ -98,7 +98,8 @@ private[rules] final class Applying(
       node.plan,
       signed.inputs(node),
       check,
-      refusal => runtime.recycling.fellBack(entry, notes.query, refusal))
+      refusal => runtime.recycling.fellBack(entry, notes.query, refusal)
+    )
 
   private def store(
       node: SignedNode,
@@ -117,7 +118,8 @@ private[rules] final class Applying(
       action.path("maxBytes").asLong(Long.MaxValue),
       signed.inputs(node),
       notes.query,
-      outcome => runtime.recycling.stored(notes.query, outcome))
+      outcome => runtime.recycling.stored(notes.query, outcome)
+    )
     val tee = Tee(narrow, order)
     for {
       _ <- StorableTypes.refusal(narrow.schema).toLeft(())
@@ -146,7 +148,8 @@ private[rules] final class Applying(
         Project(target.columns.map(_._2), target.plan),
         target.columns.map(_._1),
         target.signature.conjuncts.toSet,
-        action.path("level").asText("MEMORY_AND_DISK"))
+        action.path("level").asText("MEMORY_AND_DISK")
+      )
       read <- signed.over(node, held.relation, held.columns.zip(held.relation.output), held.conjuncts)
     } yield recycled(node, entry, read, _ => None)
 

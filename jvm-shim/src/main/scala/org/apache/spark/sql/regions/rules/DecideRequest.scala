@@ -33,13 +33,15 @@ private[rules] object DecideRequest {
         "recycle" -> conf.getConf(RegionsConf.recycleEnabled),
         "persist" -> conf.getConf(RegionsConf.persistEnabled),
         "persistMaxBytes" -> runtime.recycling.persistMaxBytes(session),
-        "window" -> conf.getConf(RegionsConf.recycleWindow)),
+        "window" -> conf.getConf(RegionsConf.recycleWindow)
+      ),
       "parallelism" -> session.sparkContext.defaultParallelism,
       "root" -> 0,
       "nodes" -> signed.nodes.map(node).asJava,
       "expressions" -> signed.expressions.map { case (d, inputs) => d -> inputs.asJava }.asJava,
       "conjunctColumns" -> signed.conjunctColumns.map { case (d, columns) => d -> columns.asJava }.asJava,
-      "shared" -> shared.map(point).asJava)
+      "shared" -> shared.map(point).asJava
+    )
   }
 
   private def node(n: SignedNode): JMap[String, Any] = {
@@ -52,10 +54,11 @@ private[rules] object DecideRequest {
     n.signature.filterOrElse(_ => n.notStorable.isEmpty, n.notStorable.get) match {
       case Right(s) =>
         val refusal = source(n).orElse(StorableTypes.refusal(n.plan.schema))
-        record(common ++ signature(s) ++ Seq(
-          "storable" -> refusal.isEmpty,
-          "session" -> refusal.exists(_.code == "TYPE_NOT_STORABLE"),
-          "refusal" -> refusal.map(why).orNull): _*)
+        record(
+          common ++ signature(s) ++ Seq(
+            "storable" -> refusal.isEmpty,
+            "session" -> refusal.exists(_.code == "TYPE_NOT_STORABLE"),
+            "refusal" -> refusal.map(why).orNull): _*)
       case Left(refusal) =>
         record(common ++ Seq("storable" -> false, "session" -> false, "refusal" -> why(refusal)): _*)
     }

@@ -118,7 +118,8 @@ private[rules] class ExpressionDigest(
   }
 
   private def commutative(operator: BinaryArithmetic, digestOf: Expression => String): String = {
-    val parameters = operator.productIterator.filterNot(_.isInstanceOf[Expression]).map(parameter(operator, _, digestOf))
+    val parameters =
+      operator.productIterator.filterNot(_.isInstanceOf[Expression]).map(parameter(operator, _, digestOf))
     Digest.of(
       operator.getClass.getName,
       (ValueDigest.typeKey(operator.dataType) +: parameters.toSeq) ++ operator.children.map(digestOf).sorted)
@@ -269,10 +270,13 @@ private[rules] class ExpressionDigest(
       case _: Or => operands(ExpressionDigest.flatten[Or](expression), digestOf, _.reduce(Or))
       case _: HigherOrderFunction =>
         val attributes = expression.references.toSeq
-        Definition(attributes.map(digestOf), inputs => {
-          val by = attributes.map(_.exprId).zip(inputs).toMap
-          expression.transform { case attribute: AttributeReference => by.getOrElse(attribute.exprId, attribute) }
-        })
+        Definition(
+          attributes.map(digestOf),
+          inputs => {
+            val by = attributes.map(_.exprId).zip(inputs).toMap
+            expression.transform { case attribute: AttributeReference => by.getOrElse(attribute.exprId, attribute) }
+          }
+        )
       case scalar: ScalarSubquery => Definition(Nil, _ => scalar)
       case _ =>
         val children = expression.children.toIndexedSeq
@@ -289,10 +293,11 @@ private[rules] class ExpressionDigest(
       digestOf: Expression => String,
       rebuild: Seq[Expression] => Expression): Definition = {
     val inputs = children.filterNot(_.isInstanceOf[Literal]).map(digestOf)
-    Definition(inputs, values => {
-      val next = values.iterator
-      rebuild(children.map { case literal: Literal => literal; case _ => next.next() })
-    })
+    Definition(inputs,
+      values => {
+        val next = values.iterator
+        rebuild(children.map { case literal: Literal => literal; case _ => next.next() })
+      })
   }
 }
 
@@ -300,9 +305,23 @@ private[rules] object ExpressionDigest {
   val maxDepth = 500
 
   // Deterministic by their own account, yet of another value at another time or for another user.
-  private val unstable = Set("CurrentDate", "CurrentTimestamp", "Now", "LocalTimestamp", "CurrentTime", "CurrentBatchTimestamp",
-    "CurrentUser", "CurrentDatabase", "CurrentCatalog", "CurrentTimeZone", "CurDateExpressionBuilder",
-    "CallMethodViaReflection", "InputFileName", "InputFileBlockStart", "InputFileBlockLength")
+  private val unstable = Set(
+    "CurrentDate",
+    "CurrentTimestamp",
+    "Now",
+    "LocalTimestamp",
+    "CurrentTime",
+    "CurrentBatchTimestamp",
+    "CurrentUser",
+    "CurrentDatabase",
+    "CurrentCatalog",
+    "CurrentTimeZone",
+    "CurDateExpressionBuilder",
+    "CallMethodViaReflection",
+    "InputFileName",
+    "InputFileBlockStart",
+    "InputFileBlockLength"
+  )
 
   private val scalarPython = Set(
     PythonEvalType.SQL_BATCHED_UDF,

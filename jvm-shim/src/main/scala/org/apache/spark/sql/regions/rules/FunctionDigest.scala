@@ -15,16 +15,39 @@ private[rules] object FunctionDigest {
   private val maxClasses = 500
   private val cache = Collections.synchronizedMap(new java.util.WeakHashMap[Class[_], Either[String, String]]())
 
-  private val given = Seq("java.", "javax.", "jdk.", "sun.", "scala.", "org.apache.spark.", "org.apache.hadoop.", "org.slf4j.")
+  private val given =
+    Seq("java.", "javax.", "jdk.", "sun.", "scala.", "org.apache.spark.", "org.apache.hadoop.", "org.slf4j.")
 
   // What makes a function depend on more than its arguments, or do more than return a value.
-  private val impure = Seq("java/util/Random", "scala/util/Random", "java/util/concurrent/ThreadLocalRandom",
-    "java/security/SecureRandom", "java/util/UUID", "java/io/File", "java/io/Random", "java/net/", "java/nio/file/",
-    "java/nio/channels/", "java/sql/", "java/lang/Process", "java/lang/Thread", "java/time/Clock", "java/util/concurrent/atomic/",
-    "scala/io/", "scala/sys/", "org/apache/spark/util/AccumulatorV2", "org/apache/spark/util/LongAccumulator",
-    "org/apache/spark/util/DoubleAccumulator", "org/apache/spark/util/CollectionAccumulator",
-    "org/apache/spark/broadcast/Broadcast", "org/apache/spark/TaskContext", "org/apache/hadoop/", "java/lang/reflect/")
-  private val impureMembers = Set("currentTimeMillis", "nanoTime", "now", "random", "getenv", "getProperty", "identityHashCode")
+  private val impure = Seq(
+    "java/util/Random",
+    "scala/util/Random",
+    "java/util/concurrent/ThreadLocalRandom",
+    "java/security/SecureRandom",
+    "java/util/UUID",
+    "java/io/File",
+    "java/io/Random",
+    "java/net/",
+    "java/nio/file/",
+    "java/nio/channels/",
+    "java/sql/",
+    "java/lang/Process",
+    "java/lang/Thread",
+    "java/time/Clock",
+    "java/util/concurrent/atomic/",
+    "scala/io/",
+    "scala/sys/",
+    "org/apache/spark/util/AccumulatorV2",
+    "org/apache/spark/util/LongAccumulator",
+    "org/apache/spark/util/DoubleAccumulator",
+    "org/apache/spark/util/CollectionAccumulator",
+    "org/apache/spark/broadcast/Broadcast",
+    "org/apache/spark/TaskContext",
+    "org/apache/hadoop/",
+    "java/lang/reflect/"
+  )
+  private val impureMembers =
+    Set("currentTimeMillis", "nanoTime", "now", "random", "getenv", "getProperty", "identityHashCode")
 
   def apply(function: AnyRef): String =
     try Digest("function", value(function, 0))
@@ -77,7 +100,8 @@ private[rules] object FunctionDigest {
     else {
       val root = Class.forName(name, false, loader)
       val known = cache.get(root)
-      val result = if (known != null) known else {
+      val result = if (known != null) known
+      else {
         val computed =
           try Right(reachable(name, loader))
           catch { case refused: Refused => Left(refused.refusal.detail) }

@@ -72,7 +72,8 @@ private[rules] final class JoinForms(context: ExpressionContext) {
       left.conjuncts ++ right.conjuncts,
       columns,
       left.inputs ++ right.inputs,
-      pruned = left.pruned || right.pruned).filtered(conditions(join).map(conjuncts(_)))
+      pruned = left.pruned || right.pruned
+    ).filtered(conditions(join).map(conjuncts(_)))
   }
 
   private def conditions(join: Join): Seq[Expression] =
@@ -80,7 +81,8 @@ private[rules] final class JoinForms(context: ExpressionContext) {
 
   /** The columns of `a` under the mark `markA`, those of `b` under `markB`. */
   private def scope(a: Form, markA: String, b: Form, markB: String): ExpressionDigest =
-    new ExpressionDigest(context, id => a.columns.get(id).map(Digest(markA, _)).orElse(b.columns.get(id).map(Digest(markB, _))))
+    new ExpressionDigest(
+      context, id => a.columns.get(id).map(Digest(markA, _)).orElse(b.columns.get(id).map(Digest(markB, _))))
 
   private def condition(join: Join, digest: ExpressionDigest): String =
     Digest.of("on", conditions(join).map(digest(_)).distinct.sorted)
@@ -96,11 +98,12 @@ private[rules] final class JoinForms(context: ExpressionContext) {
       form.columns.map { case (id, digest) => id -> context.definitions.marked(mark + atom, digest) }
     def conjuncts(mark: String, form: Form): Iterable[Conjunct] = {
       val marked = context.definitions.marked(mark + atom, _)
-      form.conjuncts.valuesIterator.map(c => c.copy(
-        digest = marked(c.digest),
-        reads = c.reads.map(marked),
-        strict = c.strict.map(marked),
-        notNull = c.notNull.map(marked))).toSeq
+      form.conjuncts.valuesIterator.map(c =>
+        c.copy(
+          digest = marked(c.digest),
+          reads = c.reads.map(marked),
+          strict = c.strict.map(marked),
+          notNull = c.notNull.map(marked))).toSeq
     }
     val all = columns("first", first) ++ columns("second", second)
     val own = new Conjuncts(context, new ExpressionDigest(context, all.get))
@@ -127,13 +130,15 @@ private[rules] final class JoinForms(context: ExpressionContext) {
       inputs = kept.inputs ++ other.inputs,
       ordered = false,
       pruned = kept.pruned || other.pruned,
-      parsed = false)
+      parsed = false
+    )
   }
 
   private def semi(join: Join, left: Form, right: Form): Form = {
-    val on = condition(join, new ExpressionDigest(
-      context,
-      id => left.columns.get(id).orElse(right.columns.get(id).map(Digest("other", _)))))
+    val on = condition(join,
+      new ExpressionDigest(
+        context,
+        id => left.columns.get(id).orElse(right.columns.get(id).map(Digest("other", _)))))
     val form = left.copy(
       inputs = left.inputs ++ right.inputs,
       ordered = false,
@@ -142,7 +147,8 @@ private[rules] final class JoinForms(context: ExpressionContext) {
       case ExistenceJoin(exists) =>
         form.copy(columns = form.columns + (exists.exprId -> Digest("exists", right.lineage, on)))
       case kind =>
-        form.filtered(Seq(Conjunct(Digest(kind.sql, right.lineage, on), reads(join, left), Set.empty, None, residual = false)))
+        form.filtered(Seq(Conjunct(Digest(kind.sql, right.lineage, on), reads(join, left), Set.empty, None,
+              residual = false)))
     }
   }
 

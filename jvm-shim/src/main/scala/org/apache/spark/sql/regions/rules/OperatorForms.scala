@@ -39,7 +39,8 @@ private[rules] final class OperatorForms(context: ExpressionContext, sources: So
       sort.order.foreach(digest(_))
       child.copy(ordered = true)
     case (Repartition(_, false, _), Seq(child)) => child
-    case (_: Repartition | _: RepartitionByExpression | _: RebalancePartitions, Seq(child)) => child.copy(ordered = false)
+    case (_: Repartition | _: RepartitionByExpression | _: RebalancePartitions, Seq(child)) =>
+      child.copy(ordered = false)
     case (_: SubqueryAlias | _: View | _: ResolvedHint | _: Subquery | _: ReturnAnswer, Seq(child)) => child
     case (python: BatchEvalPython, Seq(child)) => evaluated(python.udfs, python.resultAttrs, child)
     case (python: ArrowEvalPython, Seq(child)) => evaluated(python.udfs, python.resultAttrs, child)
@@ -86,15 +87,20 @@ private[rules] final class OperatorForms(context: ExpressionContext, sources: So
     val exact = grouping.zip(keys).collect { case (key, d) if ValueDigest.groupsExactly(key.dataType) => d }.toSet
     val ofKeys = isOf(exact)
     val (lifted, kept) = child.normal.partition { case (_, conjunct) => grouping.nonEmpty && ofKeys(conjunct) }
-    val atom = Digest.of("aggregate", Seq(child.core, Digest.of("rows", kept.keys.toSeq.sorted)) ++ keys.distinct.sorted)
+    val atom =
+      Digest.of("aggregate", Seq(child.core, Digest.of("rows", kept.keys.toSeq.sorted)) ++ keys.distinct.sorted)
     val values = grouping.zip(keys).map { case (key, d) =>
       key.canonicalized -> (if (exact(d)) d else Digest("group", atom, d))
     }.toMap
-    val result = new ExpressionDigest(context, child.columns.get, {
-      case call: AggregateExpression => Digest("aggregated", atom, functions(call))
-      case key if values.nonEmpty => values.getOrElse(key.canonicalized, null)
-      case _ => null
-    })
+    val result = new ExpressionDigest(
+      context,
+      child.columns.get,
+      {
+        case call: AggregateExpression => Digest("aggregated", atom, functions(call))
+        case key if values.nonEmpty => values.getOrElse(key.canonicalized, null)
+        case _ => null
+      }
+    )
     Form(
       Vector(atom),
       child.bases + atom,
@@ -117,10 +123,11 @@ private[rules] final class OperatorForms(context: ExpressionContext, sources: So
     val ofKeys = isOf(keys)
     val kept = child.normal.collect { case (d, conjunct) if keys.isEmpty || !ofKeys(conjunct) => d }
     val rows = Digest.of("rows", child.core +: kept.toSeq.sorted)
-    val result = new ExpressionDigest(context, child.columns.get, {
-      case call: WindowExpression => Digest("windowed", rows, functions.window(call))
-      case _ => null
-    })
+    val result = new ExpressionDigest(context, child.columns.get,
+      {
+        case call: WindowExpression => Digest("windowed", rows, functions.window(call))
+        case _ => null
+      })
     child.copy(columns = child.columns ++ window.windowExpressions.map(named => named.exprId -> result(named)))
   }
 
@@ -191,7 +198,8 @@ private[rules] object OperatorForms {
       case _: InMemoryRelation => refuse("USER_CACHED")
       case _: CTERelationRef | _: CTERelationDef | _: WithCTE => refuse("CTE_REFERENCE")
       case _: EventTimeWatermark | _: DeduplicateWithinWatermark => refuse("STREAMING_SOURCE")
-      case _: ObjectProducer | _: ObjectConsumer | _: TypedFilter if name.contains("ExternalRDD") => refuse("RDD_SOURCE")
+      case _: ObjectProducer | _: ObjectConsumer | _: TypedFilter if name.contains("ExternalRDD") =>
+        refuse("RDD_SOURCE")
       case _: ObjectProducer | _: ObjectConsumer | _: TypedFilter => refuse("OBJECT_OPERATOR")
       case _ if name.startsWith("org.apache.spark.sql.execution.datasources.v2.") => refuse("V2_SOURCE")
       case _ if name.endsWith(".HiveTableRelation") => refuse("HIVE_SOURCE")

@@ -55,7 +55,8 @@ final class PlannerUdfDigests(sc: SparkContext, planner: Planner, deadlineMillis
         "command" -> Base64.getEncoder.encodeToString(f.command.toArray),
         "pythonVersion" -> f.pythonVer).asJava
     }.asJava,
-    "roots" -> roots.asJava).asJava
+    "roots" -> roots.asJava
+  ).asJava
 }
 
 private object PlannerUdfDigests {

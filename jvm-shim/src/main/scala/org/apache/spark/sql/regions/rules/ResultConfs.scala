@@ -86,7 +86,8 @@ private[regions] object ResultConfs {
     "spark.sql.subexpressionElimination.",
     "spark.sql.ui.",
     "spark.sql.warehouse.dir",
-    "spark.sql.windowExec.")
+    "spark.sql.windowExec."
+  )
 
   // Regarded by their effective value, set or not: their defaults come from the JVM or from an environment variable.
   private val effective = Set("spark.sql.ansi.enabled", "spark.sql.session.timeZone", "spark.sql.caseSensitive")
@@ -107,7 +108,8 @@ private[regions] object ResultConfs {
   }
 
   private def counts(key: String): Boolean =
-    !effective.contains(key) && !neutral.exists(entry => if (entry.endsWith(".")) key.startsWith(entry) else key == entry)
+    !effective.contains(key) && !neutral.exists(entry =>
+      if (entry.endsWith(".")) key.startsWith(entry) else key == entry)
 
   private lazy val defaults: Map[String, String] =
     new SQLConf().getAllDefinedConfs.iterator.map { case (key, value, _, _) => key -> value }.toMap

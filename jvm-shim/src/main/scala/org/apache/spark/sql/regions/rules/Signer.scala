@@ -55,7 +55,8 @@ object Signer extends Logging {
       val (plan, depth) = plans.pop()
       nodes += 1
       if (nodes > maxNodes) return Left(Refusal("PLAN_TOO_LARGE", s"more than $maxNodes operators"))
-      if (depth > maxDepth) return Left(Refusal("PLAN_TOO_LARGE", s"more than $maxDepth operators on top of each other"))
+      if (depth > maxDepth)
+        return Left(Refusal("PLAN_TOO_LARGE", s"more than $maxDepth operators on top of each other"))
       if (isStream(plan)) return Left(Refusal("STREAMING_SOURCE", plan.nodeName))
       plan.children.foreach(child => plans.push((child, depth + 1)))
       expressions.pushAll(plan.expressions)
@@ -66,7 +67,8 @@ object Signer extends Logging {
         expressions.pushAll(expression.children)
         expression match {
           case subquery: SubqueryExpression => plans.push((subquery.plan, depth + 1))
-          case udf: PythonUDF if byIdentity.put(udf.func, true) == null => functions(UdfDigests.key(udf.func)) = udf.func
+          case udf: PythonUDF if byIdentity.put(udf.func, true) == null =>
+            functions(UdfDigests.key(udf.func)) = udf.func
           case _ =>
         }
       }

@@ -41,9 +41,10 @@ private[rules] final class Listing(session: classic.SparkSession, conf: Configur
       session.sparkContext, qualified, conf, filter, ignoreMissingFiles = false,
       sourceOptions.ignoredPathSegmentRegexPattern, ignoreLocality = true, Int.MaxValue, 1)
     val direct = qualified.toSet
-    states(listed.iterator.flatMap(_._2).filter { file =>
-      partitioned || recursive || direct.contains(file.getPath) || direct.contains(file.getPath.getParent)
-    }.filter(file => patterns.forall(_.accept(file))))
+    states(
+      listed.iterator.flatMap(_._2).filter { file =>
+        partitioned || recursive || direct.contains(file.getPath) || direct.contains(file.getPath.getParent)
+      }.filter(file => patterns.forall(_.accept(file))))
   }
 
   def states(files: Iterator[FileStatus]): Map[Path, FileState] =
@@ -102,7 +103,8 @@ private[rules] final class SourceDigest(session: classic.SparkSession, seed: Str
       Map.empty,
       plan.output.map(attribute => attribute.exprId -> source.column(attribute.name)).toMap,
       inputs = Set(source.listing),
-      parsed = source.parsed)
+      parsed = source.parsed
+    )
   }
 
   private def source(relation: HadoopFsRelation): Source = {
@@ -141,9 +143,9 @@ private[rules] final class SourceDigest(session: classic.SparkSession, seed: Str
     val listing = new Listing(session, hadoopConf, options)
     val known = listing.states(files.iterator)
     val fresh = freshListings.getOrElseUpdate((index.rootPaths, options, partitioned), {
-      try listing.now(index.rootPaths, partitioned)
-      catch { case NonFatal(e) => Refused("INPUT_CHANGED", e.toString) }
-    })
+        try listing.now(index.rootPaths, partitioned)
+        catch { case NonFatal(e) => Refused("INPUT_CHANGED", e.toString) }
+      })
     if (fresh != known) Refused("INPUT_CHANGED", difference(known, fresh))
     val partitions = partitionDigest(index)
     val content = MessageDigest.getInstance("SHA-256")
@@ -153,10 +155,12 @@ private[rules] final class SourceDigest(session: classic.SparkSession, seed: Str
       .toSeq.sorted.foreach(line => content.update(line.getBytes(UTF_8)))
     content.update(partitions.getBytes(UTF_8))
     val roots = index.rootPaths
-    (Digest.hex(content.digest(), 16), new FileListing(roots, known, partitions, () => {
-      val current = again()
-      (listing.now(current.rootPaths, partitioned), partitionDigest(current))
-    }))
+    (Digest.hex(content.digest(), 16),
+      new FileListing(roots, known, partitions,
+        () => {
+          val current = again()
+          (listing.now(current.rootPaths, partitioned), partitionDigest(current))
+        }))
   }
 
   private def partitionDigest(index: InMemoryFileIndex): String = {
@@ -215,7 +219,8 @@ private[rules] object SourceDigest {
     "execution.datasources.text.TextFileFormat",
     "execution.datasources.binaryfile.BinaryFileFormat",
     "hive.orc.OrcFileFormat",
-    "avro.AvroFileFormat").map(prefix + _)
+    "avro.AvroFileFormat"
+  ).map(prefix + _)
 
   // Where to find the files, which the listing tells, and how to write them.
   private val neutralOptions = Set("path", "paths", "basepath", "serialization.format", "compression", "codec")

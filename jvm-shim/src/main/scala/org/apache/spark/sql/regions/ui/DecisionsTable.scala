@@ -27,7 +27,8 @@ object DecisionsTable {
     val actions = decision.actions.map { a =>
       val kind = if (a.refusal.isEmpty) a.kind else "decline"
       val detail = a.refusal.map(_.detail).getOrElse(a.detail)
-      row(decision, a.node, a.operator, kind, a.entry, a.savingSeconds, a.refusal.map(_.code).getOrElse(a.reason), detail)
+      row(
+        decision, a.node, a.operator, kind, a.entry, a.savingSeconds, a.refusal.map(_.code).getOrElse(a.reason), detail)
     }
     val declines = decision.declines.map(d => row(decision, d.node, d.operator, "decline", "", -1, d.code, d.detail))
     refused.toSeq ++ actions ++ declines

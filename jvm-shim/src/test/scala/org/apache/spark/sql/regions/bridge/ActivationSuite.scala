@@ -17,10 +17,12 @@ class ActivationSuite extends munit.FunSuite {
     Seq("spark.sql.extensions" -> s"a.B,$extension") -> true,
     Seq("spark.plugins" -> plugin, "spark.regions.enabled" -> "false") -> false,
     Seq("spark.sql.extensions" -> extension, "spark.regions.enabled" -> "false") -> false,
-    Seq("spark.plugins" -> "org.apache.spark.sql.regions.RegionsPluginX") -> false)
+    Seq("spark.plugins" -> "org.apache.spark.sql.regions.RegionsPluginX") -> false
+  )
 
   table.foreach { case (pairs, expected) =>
-    test(s"enabled: ${pairs.mkString(", ")} is $expected")(assertEquals(RegionsConf.isEnabled(conf(pairs: _*)), expected))
+    test(s"enabled: ${pairs.mkString(", ")} is $expected")(assertEquals(RegionsConf.isEnabled(conf(pairs: _*)),
+        expected))
   }
 
   test("applied twice to one session's extensions, everything is registered once") {
@@ -29,7 +31,8 @@ class ActivationSuite extends munit.FunSuite {
     new RegionsExtensions()(extensions)
     val field = classOf[SparkSessionExtensions].getDeclaredFields.find(_.getName.endsWith("injectedTableFunctions")).get
     field.setAccessible(true)
-    assertEquals(field.get(extensions).asInstanceOf[scala.collection.Seq[_]].size, RegionsExtensions.tableFunctions.size)
+    assertEquals(
+      field.get(extensions).asInstanceOf[scala.collection.Seq[_]].size, RegionsExtensions.tableFunctions.size)
   }
 
   test("values are validated when they are set, and startup keys cannot be set in a session") {
@@ -46,8 +49,9 @@ class ActivationSuite extends munit.FunSuite {
     assertEquals(session.getConf(RegionsConf.recycleMaxBytes), 10L << 30)
     assertEquals(session.getConf(RegionsConf.persistMaxBytes), None)
     val startup = RegionsConf.entries.filter(RegionsConf.isStartup).map(_.key.stripPrefix(RegionsConf.prefix)).toSet
-    assertEquals(startup, Set("enabled", "planner.python", "planner.deadline", "planner.startupDeadline", "recycle.dir",
-      "recycle.catalog", "recycle.namespace"))
+    assertEquals(startup,
+      Set("enabled", "planner.python", "planner.deadline", "planner.startupDeadline", "recycle.dir",
+        "recycle.catalog", "recycle.namespace"))
   }
 
   test("all keys are listed with their documentation") {
@@ -57,9 +61,12 @@ class ActivationSuite extends munit.FunSuite {
   }
 
   test("did you mean") {
-    assertEquals(RegionsConf.unknown(Seq("spark.regions.recycle.maxbyte", "spark.regions.enabled", "spark.master",
-      "spark.regions.zebra")), Seq(
-      "spark.regions.recycle.maxbyte" -> Some("spark.regions.recycle.maxBytes"), "spark.regions.zebra" -> None))
+    assertEquals(
+      RegionsConf.unknown(Seq("spark.regions.recycle.maxbyte", "spark.regions.enabled", "spark.master",
+          "spark.regions.zebra")),
+      Seq(
+        "spark.regions.recycle.maxbyte" -> Some("spark.regions.recycle.maxBytes"), "spark.regions.zebra" -> None)
+    )
   }
 
   test("another Spark minor is refused with both versions") {

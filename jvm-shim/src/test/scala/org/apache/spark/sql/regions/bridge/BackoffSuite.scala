@@ -30,7 +30,8 @@ class BackoffSuite extends munit.FunSuite {
 
   test("which Python: the key, then the environment without front ends, then Spark's keys, then the parent") {
     val conf = new SparkConf(false)
-    def chosen(environment: (String, String)*): String = PlannerPython.executable(conf, environment.toMap, Some("/p/python"))
+    def chosen(environment: (String, String)*): String =
+      PlannerPython.executable(conf, environment.toMap, Some("/p/python"))
     assertEquals(chosen(), "/p/python")
     assertEquals(PlannerPython.executable(conf, Map.empty, None), "python3")
     conf.set("spark.pyspark.python", "python3.11")

@@ -19,7 +19,8 @@ class PlannerClientSuite extends munit.FunSuite {
     confs = Map("spark.regions.recycle.dir" -> "/tmp/x"),
     hello = () => Map("application" -> "app-1", "name" -> "test", "user" -> "me"),
     startupDeadlineMillis = 10000,
-    environment = Map("PYTHONPATH" -> folder, "WIRE_MODE" -> mode) ++ log.map(path => "WIRE_LOG" -> path.toString))
+    environment = Map("PYTHONPATH" -> folder, "WIRE_MODE" -> mode) ++ log.map(path => "WIRE_LOG" -> path.toString)
+  )
 
   private def withClient[T](settings: PlannerSettings, backoff: Backoff = new Backoff, breaker: Breaker = new Breaker)(
       body: PlannerClient => T): T = {
@@ -213,13 +214,15 @@ class PlannerClientSuite extends munit.FunSuite {
         assert(ask(client, filler).isRight)
         (System.nanoTime() - began) / 1e6
       }.sorted
-      println(f"round trip p50 ${millis(250)}%.2f ms, p99 ${millis(495)}%.2f ms; startup ${client.startupMillis.get} ms")
+      println(
+        f"round trip p50 ${millis(250)}%.2f ms, p99 ${millis(495)}%.2f ms; startup ${client.startupMillis.get} ms")
       assert(millis(250) < 20, millis(250))
       val threads = (1 to 8).map { t =>
         val wrong = new java.util.concurrent.atomic.AtomicInteger()
-        val thread = new Thread(() => (1 to 50).foreach { i =>
-          if (!ask(client, s"$t-$i", 10000).exists(_.get("said").asText == s"$t-$i")) wrong.incrementAndGet()
-        })
+        val thread = new Thread(() =>
+          (1 to 50).foreach { i =>
+            if (!ask(client, s"$t-$i", 10000).exists(_.get("said").asText == s"$t-$i")) wrong.incrementAndGet()
+          })
         thread.start()
         thread -> wrong
       }

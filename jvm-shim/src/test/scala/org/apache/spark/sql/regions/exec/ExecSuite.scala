@@ -11,23 +11,16 @@ import scala.jdk.CollectionConverters._
 import munit.FunSuite
 
 import org.apache.spark.sql.{DataFrame, Row}
+import org.apache.spark.sql.catalyst.expressions.AttributeReference
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.classic.{Dataset, SparkSession}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
-import org.apache.spark.sql.regions.{Committed, InputListing, Refusal, StoreOrder, StoreOutcome}
+import org.apache.spark.sql.regions.{Committed, InputListing, LocalSpark, Refusal, StoreOrder, StoreOutcome}
 
 object ExecSession {
   lazy val spark: SparkSession = {
-    val session = org.apache.spark.sql.SparkSession.builder()
-      .master("local[2,4]").appName("exec")
-      .config("spark.ui.enabled", "false")
-      .config("spark.sql.shuffle.partitions", "3")
-      .config("spark.sql.warehouse.dir", Files.createTempDirectory("warehouse").toString)
-      .config("spark.sql.planChangeValidation", "true")
-      .config("spark.hadoop.fs.full.impl", classOf[FullFileSystem].getName)
-      .getOrCreate().asInstanceOf[SparkSession]
-    session.sparkContext.setLogLevel("OFF")
+    val session = LocalSpark.session(ServedRule.register)
     session.experimental.extraStrategies = Seq(RegionsStrategy(session))
     session
   }
@@ -68,6 +61,7 @@ final class Listing extends InputListing {
 
 abstract class ExecSuite extends FunSuite with AdaptiveSparkPlanHelper {
   lazy val spark: SparkSession = ExecSession.spark
+  override def beforeAll(): Unit = LocalSpark.use(spark)
   override val munitTimeout = scala.concurrent.duration.Duration(300, "s")
 
   def folder(): File = Files.createTempDirectory("exec").toFile
@@ -84,7 +78,8 @@ abstract class ExecSuite extends FunSuite with AdaptiveSparkPlanHelper {
       StoreOrder(
         entry, at, "lineage", (0 until width).map(i => s"d$i"), maxBytes, inputs, ExecSession.queries.incrementAndGet(),
         outcome => outcomes.add(outcome)),
-      outcomes)
+      outcomes
+    )
   }
 
   def frame(plan: LogicalPlan): DataFrame = Dataset.ofRows(spark, plan)
@@ -101,13 +96,35 @@ abstract class ExecSuite extends FunSuite with AdaptiveSparkPlanHelper {
     Entries.open(spark, store.location, store.order.entry)
       .fold(refusal => throw new AssertionError(s"cannot open: $refusal"), identity)
 
+  def stored(df: DataFrame): (Store, StoredEntry) = {
+    val store = storeFor(df)
+    tee(df, store).collect()
+    store.committed()
+    (store, opened(store))
+  }
+
+  /** A query on what was stored of `df`. */
   def recycled(
       df: DataFrame,
       entry: StoredEntry,
       onInvalid: Refusal => Unit = refusal => throw new AssertionError(s"invalid: $refusal"),
       inputs: Seq[InputListing] = Nil): DataFrame = {
-    val plan = planOf(df)
-    frame(RecycledRelation(plan.output, entry, plan.output.indices, plan, onInvalid, inputs))
+    def source() = {
+      val attributes = entry.schema.map(f => AttributeReference(f.name, f.dataType, f.nullable, f.metadata)())
+      RecycledRelation(attributes, entry, attributes.indices)
+    }
+    served(df, entry.entry, source, Entries.check(entry, _).left.toOption, onInvalid, inputs)
+  }
+
+  def served(
+      df: DataFrame,
+      entry: String,
+      source: () => LogicalPlan,
+      check: Recycled.Check,
+      onInvalid: Refusal => Unit,
+      inputs: Seq[InputListing]): DataFrame = {
+    val original = df.asInstanceOf[Dataset[Row]].queryExecution.optimizedPlan
+    frame(Served(planOf(df).output, entry, original, source, inputs, check, onInvalid))
   }
 
   /** Stores the frame and reads it back. */
@@ -125,12 +142,14 @@ abstract class ExecSuite extends FunSuite with AdaptiveSparkPlanHelper {
     pairs.foreach { case (key, value) => spark.conf.set(key, value) }
     try body
     finally before.foreach {
-      case (key, Some(value)) => spark.conf.set(key, value)
-      case (key, None) => spark.conf.unset(key)
-    }
+        case (key, Some(value)) => spark.conf.set(key, value)
+        case (key, None) => spark.conf.unset(key)
+      }
   }
 
   def scans(df: DataFrame): Seq[RecycledScanExec] = collect(executed(df)) { case scan: RecycledScanExec => scan }
+
+  def reads(df: DataFrame): Seq[RecycledExec] = collectWithSubqueries(executed(df)) { case read: RecycledExec => read }
 
   def parts(store: Store): Seq[File] =
     Option(store.directory.listFiles()).toSeq.flatten.filter(_.getName.startsWith("part-")).sortBy(_.getName)

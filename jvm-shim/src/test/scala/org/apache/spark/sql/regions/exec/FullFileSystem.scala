@@ -4,7 +4,7 @@ import java.io.{IOException, OutputStream}
 import java.net.URI
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FileStatus, FSDataOutputStream, Path, RawLocalFileSystem}
+import org.apache.hadoop.fs.{FSDataOutputStream, FileStatus, Path, RawLocalFileSystem}
 import org.apache.hadoop.fs.permission.FsPermission
 import org.apache.hadoop.util.Progressable
 
@@ -34,15 +34,25 @@ final class FullFileSystem extends RawLocalFileSystem {
       }
       override def close(): Unit = out.close()
     },
-    null)
+    null
+  )
 
   override def create(
-      f: Path, overwrite: Boolean, bufferSize: Int, replication: Short, blockSize: Long,
+      f: Path,
+      overwrite: Boolean,
+      bufferSize: Int,
+      replication: Short,
+      blockSize: Long,
       progress: Progressable): FSDataOutputStream =
     limited(super.create(f, overwrite, bufferSize, replication, blockSize, progress))
 
   override def create(
-      f: Path, permission: FsPermission, overwrite: Boolean, bufferSize: Int, replication: Short, blockSize: Long,
+      f: Path,
+      permission: FsPermission,
+      overwrite: Boolean,
+      bufferSize: Int,
+      replication: Short,
+      blockSize: Long,
       progress: Progressable): FSDataOutputStream =
     limited(super.create(f, permission, overwrite, bufferSize, replication, blockSize, progress))
 }

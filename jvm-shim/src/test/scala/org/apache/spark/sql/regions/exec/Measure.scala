@@ -14,12 +14,13 @@ object Measure extends ExecSuite {
 
   // CPU seconds of tasks, because other work on the machine distorts wall time.
   private val cpu = new java.util.concurrent.atomic.AtomicLong()
-  private def listen(): Unit = spark.sparkContext.addSparkListener(new SparkListener {
-    override def onTaskEnd(end: SparkListenerTaskEnd): Unit = {
-      cpu.addAndGet(end.taskMetrics.executorCpuTime)
-      ()
-    }
-  })
+  private def listen(): Unit = spark.sparkContext.addSparkListener(
+    new SparkListener {
+      override def onTaskEnd(end: SparkListenerTaskEnd): Unit = {
+        cpu.addAndGet(end.taskMetrics.executorCpuTime)
+        ()
+      }
+    })
 
   private def seconds(body: => Unit): Double = {
     val start = cpu.get()
@@ -39,8 +40,13 @@ object Measure extends ExecSuite {
     val rows = args.headOption.map(_.toLong).getOrElse(5000000L)
     val path = new File(Files.createTempDirectory("measure").toFile, "in").getPath
     spark.range(0, rows, 1, 4).selectExpr(
-      "id", "cast(id % 1000 as int) as k", "hash(id) / 7.0D as d", "cast(hash(id, 1) % 100000 as decimal(12,2)) as m",
-      "date_add(date'1992-01-01', cast(id % 2500 as int)) as day", "concat('customer#', hash(id, 3) % 50000) as s")
+      "id",
+      "cast(id % 1000 as int) as k",
+      "hash(id) / 7.0D as d",
+      "cast(hash(id, 1) % 100000 as decimal(12,2)) as m",
+      "date_add(date'1992-01-01', cast(id % 2500 as int)) as day",
+      "concat('customer#', hash(id, 3) % 50000) as s"
+    )
       .write.parquet(path)
     def base: DataFrame = spark.read.parquet(path).where("k >= 0")
     def report(df: DataFrame): Unit = df.groupBy("k")

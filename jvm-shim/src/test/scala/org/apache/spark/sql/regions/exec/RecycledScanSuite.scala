@@ -10,13 +10,6 @@ class RecycledScanSuite extends ExecSuite {
   private def numbers =
     spark.range(0, 1000, 1, 4).select(col("id"), (col("id") % 7).as("k"), concat(lit("s"), col("id")).as("s"))
 
-  private def stored(df: org.apache.spark.sql.DataFrame): (Store, StoredEntry) = {
-    val store = storeFor(df)
-    tee(df, store).collect()
-    store.committed()
-    (store, opened(store))
-  }
-
   test("partitions keep their order: small files packed, big ones split") {
     val df = spark.range(0, 200000, 1, 7).select(col("id"), sha2(col("id").cast("string"), 256).as("s"))
     val (_, entry) = stored(df)
@@ -47,7 +40,7 @@ class RecycledScanSuite extends ExecSuite {
     assertEquals((pruned.columns, all), (Seq(2), 4000L))
     val (filtered, some) = read(_.where("id between 1500 and 1600").select("s"))
     assertEquals(filtered.columns, Seq(0, 1))
-    assert(filtered.simpleString(100).contains("PushedFilters: [(id#"), filtered.simpleString(100))
+    assert(filtered.simpleString(100).contains("PushedFilters: [(c0#"), filtered.simpleString(100))
     assertEquals(some, 1000L)
     assertEquals(read(_.where("id > 100000"))._2, 0L)
     assertEquals(read(_.where("s is null"))._2, 0L)
@@ -61,7 +54,8 @@ class RecycledScanSuite extends ExecSuite {
   test("filters that Parquet and Spark see differently stay with Spark") {
     val df = spark.range(0, 4, 1, 1).selectExpr(
       "case id when 0 then -0.0D when 1 then double('NaN') when 2 then 1.0D end as d",
-      "cast(case when id < 2 then 'ABC' else 'x' end as string collate UTF8_LCASE) as c")
+      "cast(case when id < 2 then 'ABC' else 'x' end as string collate UTF8_LCASE) as c"
+    )
     val (_, entry) = stored(df)
     for (condition <- Seq(
         "d = 0.0D", "d > 5", "d = double('NaN')", "d <=> null", "d in (0.0D, 7)", "c = 'abc'", "c > 'b'")) {
@@ -81,10 +75,12 @@ class RecycledScanSuite extends ExecSuite {
       assertEquals(side.count(), 1000L)
       again.createOrReplaceTempView("again")
       df.createOrReplaceTempView("plain")
-      for (q <- Seq("select * from plain where id = (select max(k) from again)",
+      for (q <- Seq(
+          "select * from plain where id = (select max(k) from again)",
           "select * from plain p where exists (select 1 from again a where a.k = p.id)",
           "select k, count(*), max(s) from again group by k",
-          "select id, s from again order by id limit 7")) {
+          "select id, s from again order by id limit 7"
+        )) {
         assertEquals(sorted(spark.sql(q).collect()), sorted(spark.sql(q.replace("again", "plain")).collect()), q)
       }
     }
@@ -93,12 +89,14 @@ class RecycledScanSuite extends ExecSuite {
   test("statistics") {
     val df = numbers
     val (_, entry) = stored(df)
-    val relation = RecycledRelation(planOf(df).output, entry, 0 to 2, planOf(df), _ => ())
+    val relation = RecycledRelation(planOf(df).output, entry, 0 to 2)
     assertEquals(relation.stats.rowCount, Some(BigInt(1000)))
     assert(relation.stats.sizeInBytes >= entry.bytes)
-    val one = RecycledRelation(planOf(df).output.take(1), entry, Seq(0), planOf(df.select("id")), _ => ())
+    val one = RecycledRelation(planOf(df).output.take(1), entry, Seq(0))
     assert(one.stats.sizeInBytes < relation.stats.sizeInBytes)
-    assert(relation.newInstance().outputSet.intersect(relation.outputSet).isEmpty)
+    val leaf = Recycled(entry.entry, relation.output, relation, planOf(df), Nil, _ => None, _ => ())
+    assertEquals((leaf.stats, leaf.maxRows), (relation.stats, Some(1000L)))
+    assertEquals(leaf.simpleString(10).takeWhile(_ != ','), s"Recycled [entry ${entry.entry}]")
   }
 
   private def breaks(name: String, code: String)(damage: Store => Unit): Unit =
@@ -115,18 +113,26 @@ class RecycledScanSuite extends ExecSuite {
             df.join(broadcast(again.select(col("id").as("x"))), col("id") === col("x")) ->
               df.join(broadcast(df.select(col("id").as("x"))), col("id") === col("x")),
             again.as("l").join(again.as("r"), col("l.id") === col("r.k")) ->
-              df.as("l").join(df.as("r"), col("l.id") === col("r.k")))
+              df.as("l").join(df.as("r"), col("l.id") === col("r.k"))
+          )
         }
         val (queue, told) = refusals()
-        usages(told).foreach { case (used, plain) => executed(used); executed(plain) }
+        val planned = usages(told)
+        planned.foreach { case (used, _) => assert(reads(used).nonEmpty) }
         damage(store)
         assertEquals(Entries.open(spark, store.location, store.order.entry).left.map(_.code), Left(code))
-        usages(told).zipWithIndex.foreach { case ((used, plain), i) =>
+        planned.zipWithIndex.foreach { case ((used, plain), i) =>
           queue.clear()
-          assertEquals(sorted(used.collect()), sorted(plain.collect()), s"usage $i")
+          val rows = sorted(plain.collect())
+          assertEquals(sorted(used.collect()), rows, s"usage $i")
           assert(queue.size >= 1 && queue.size <= 2, s"usage $i: $queue")
           assertEquals(codes(queue).distinct, Seq(code))
+          assertEquals(sorted(used.collect()), rows, s"usage $i, again")
         }
+        queue.clear()
+        val late = recycled(df, entry, told).where("k = 1").select("s")
+        assertEquals(sorted(late.collect()), sorted(df.where("k = 1").select("s").collect()), "planned afterwards")
+        assertEquals(codes(queue), Seq(code))
       }
     }
 
@@ -167,16 +173,26 @@ class RecycledScanSuite extends ExecSuite {
     val name = entry.files.head.name
     val id = store.order.entry
     val lies = Seq(
-      good.replace(name, "../../etc/passwd"), good.replace(name, ".."), good.replace(name, s"x/$name"),
-      good.replace("\"version\":1", "\"version\":2"), good.replace(s""""entry":"$id"""", "\"entry\":\"other\""),
-      good.replace("\"rows\":1000", "\"rows\":999"), good.replace("\"partition\":0", "\"partition\":3"),
-      good.take(good.length / 2), "", "[]", "null", good.replace("\"rows\":1000", "\"rows\":-1000"),
+      good.replace(name, "../../etc/passwd"),
+      good.replace(name, ".."),
+      good.replace(name, s"x/$name"),
+      good.replace("\"version\":1", "\"version\":2"),
+      good.replace(s""""entry":"$id"""", "\"entry\":\"other\""),
+      good.replace("\"rows\":1000", "\"rows\":999"),
+      good.replace("\"partition\":0", "\"partition\":3"),
+      good.take(good.length / 2),
+      "",
+      "[]",
+      "null",
+      good.replace("\"rows\":1000", "\"rows\":-1000"),
       good.replace("\"c1\"", "\"c2\"").replace("\\\"c1\\\"", "\\\"c2\\\""),
       good.replace("\\\"long\\\"", "\\\"interval\\\""),
       good.replace(
         "\\\"type\\\":\\\"long\\\"",
         "\\\"type\\\":{\\\"type\\\":\\\"udt\\\",\\\"class\\\":\\\"java.lang.Object\\\"}"),
-      good.replace(s"\"$name\"", "7"), good.replace("\"d0\"", "\"d0\",\"d9\""))
+      good.replace(s"\"$name\"", "7"),
+      good.replace("\"d0\"", "\"d0\",\"d9\"")
+    )
     lies.foreach { lie =>
       assert(lie != good, lie.take(50))
       Files.writeString(manifest(store).toPath, lie, StandardOpenOption.TRUNCATE_EXISTING)
@@ -206,8 +222,11 @@ class RecycledScanSuite extends ExecSuite {
       file.setLastModified(time)
       withConf("spark.sql.files.ignoreCorruptFiles" -> "true", "spark.sql.parquet.enableVectorizedReader" -> conf) {
         val error = intercept[Exception](recycled(df, entry).collect())
-        assert(Iterator.iterate[Throwable](error)(_.getCause).takeWhile(_ != null)
-          .exists(e => String.valueOf(e.getMessage).toLowerCase.contains("crc")), error.toString)
+        assert(
+          Iterator.iterate[Throwable](error)(_.getCause).takeWhile(_ != null)
+            .exists(e => String.valueOf(e.getMessage).toLowerCase.contains("crc")),
+          error.toString
+        )
       }
     }
   }
@@ -254,20 +273,5 @@ class RecycledScanSuite extends ExecSuite {
     input.same.set(false)
     assertEquals(again.collect().map(_.getInt(0)).toSeq, Seq(7))
     assertEquals(codes(queue), Seq("INPUT_CHANGED"))
-  }
-
-  test("a stored type that is not the plan's") {
-    val (_, entry) = stored(numbers)
-    val other = numbers.selectExpr("cast(id as int) as id", "k", "s")
-    val (queue, told) = refusals()
-    assertEquals(recycled(other, entry, told).agg(sum("id")).head().getLong(0), 499500L)
-    assertEquals(codes(queue), Seq("ENTRY_DAMAGED"))
-  }
-
-  test("the guard is up while the original is planned") {
-    assert(!Guard.active)
-    assert(Guard.bypass(Guard.active && Guard.bypass(Guard.active) && Guard.active))
-    intercept[IllegalStateException](Guard.bypass(throw new IllegalStateException("x")))
-    assert(!Guard.active)
   }
 }

@@ -25,7 +25,8 @@ class TeeSuite extends ExecSuite {
     withConf(
       "spark.sql.adaptive.enabled" -> aqe,
       "spark.sql.codegen.wholeStage" -> codegen,
-      "spark.sql.codegen.factoryMode" -> (if (codegen == "true") "FALLBACK" else "NO_CODEGEN")) {
+      "spark.sql.codegen.factoryMode" -> (if (codegen == "true") "FALLBACK" else "NO_CODEGEN")
+    ) {
       val df = if (columnar) parquet else numbers
       val store = storeFor(df)
       val teed = tee(df, store).groupBy("k").agg(sum("id"), count("s")).orderBy("k")

@@ -24,7 +24,8 @@ class AttributionSuite extends munit.FunSuite {
       Seq(StagePart(sort, 1, exactSeconds = 4), StagePart(sort, 1, exactSeconds = 2), StagePart(scan, 9)),
       Seq(2.0, 1.0, 0.0)),
     ("no rows known: equal parts", 4.0, Seq(StagePart(scan, 0), StagePart(sort, 0)), Seq(2.0, 2.0)),
-    ("all at their bounds, something left", 4.0, Seq(StagePart(scan, 0, atLeastSeconds = 3)), Seq(4.0)))
+    ("all at their bounds, something left", 4.0, Seq(StagePart(scan, 0, atLeastSeconds = 3)), Seq(4.0))
+  )
 
   table.foreach { case (name, total, parts, expected) =>
     test(name) {
@@ -38,9 +39,13 @@ class AttributionSuite extends munit.FunSuite {
     val random = new scala.util.Random(7)
     (1 to 2000).foreach { _ =>
       val total = random.nextDouble() * 10 + 0.01
-      val parts = IndexedSeq.fill(1 + random.nextInt(8))(StagePart(
-        Seq(scan, filter, sort, "UnionExec")(random.nextInt(4)), random.nextInt(1000).toDouble,
-        if (random.nextInt(3) == 0) random.nextDouble() else 0, if (random.nextInt(3) == 0) random.nextDouble() * 2 else 0))
+      val parts = IndexedSeq.fill(1 + random.nextInt(8))(
+        StagePart(
+          Seq(scan, filter, sort, "UnionExec")(random.nextInt(4)),
+          random.nextInt(1000).toDouble,
+          if (random.nextInt(3) == 0) random.nextDouble() else 0,
+          if (random.nextInt(3) == 0) random.nextDouble() * 2 else 0
+        ))
       val result = Attribution.split(total, parts)
       assertEqualsDouble(result.sum, total, 1e-6)
       assert(result.forall(_ >= -1e-9), result)

@@ -59,10 +59,7 @@ class ExecutedQuerySuite extends munit.FunSuite {
   }
 
   override def beforeAll(): Unit = {
-    spark = SparkSession.builder().master("local[2]").appName("profile")
-      .config("spark.ui.enabled", "false").config("spark.sql.shuffle.partitions", "3")
-      .config("spark.sql.autoBroadcastJoinThreshold", "-1")
-      .withExtensions(_.injectPreCBORule(_ => Sign)).getOrCreate()
+    spark = LocalSpark.session(_.injectPreCBORule(_ => Sign), "spark.sql.autoBroadcastJoinThreshold" -> "-1")
     listener = new ProfileListener(registry, event => events.add(Frames.json.valueToTree[JsonNode](event)))
     listener.ends.add((query, _, failed) => ended.add(query -> failed))
     spark.sparkContext.addSparkListener(listener)
@@ -73,7 +70,7 @@ class ExecutedQuerySuite extends munit.FunSuite {
       .write.parquet(s"$folder/names")
   }
 
-  override def afterAll(): Unit = if (spark != null) spark.stop()
+  override def afterAll(): Unit = if (listener != null) spark.sparkContext.removeSparkListener(listener)
 
   private def facts: DataFrame = spark.read.parquet(s"$folder/facts")
   private def names: DataFrame = spark.read.parquet(s"$folder/names")
@@ -124,7 +121,8 @@ class ExecutedQuerySuite extends munit.FunSuite {
     assertEquals(rows(limited, "Filter").flatten, Nil)
     val blocked = executed(facts.groupBy("k").count().limit(3).collect())
     assertEquals(rows(blocked, "Aggregate").flatten, Nil)
-    assert(rows(blocked, "Project").flatten.forall(_ == 10000L) || rows(blocked, "Relation").flatten.forall(_ == 10000L))
+    assert(rows(blocked, "Project").flatten.forall(_ == 10000L) || rows(blocked, "Relation").flatten.forall(
+      _ == 10000L))
   }
 
   test("a reused exchange: the skipped copy has the rows of the one that ran, and no seconds") {

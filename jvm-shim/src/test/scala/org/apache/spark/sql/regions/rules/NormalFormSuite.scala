@@ -22,10 +22,12 @@ class NormalFormSuite extends SignerSuite {
   same("aliases and names")("select o_id as a from orders x", "select O_ID as b from orders y")
   same("order of joins")(
     "select o_id, c_name, i_qty from orders join customers on o_cust = c_id join items on i_order = o_id",
-    "select o_id, c_name, i_qty from items join orders on o_id = i_order join customers on c_id = o_cust")
+    "select o_id, c_name, i_qty from items join orders on o_id = i_order join customers on c_id = o_cust"
+  )
   same("filter above or below a join")(
     "select * from (select o_id, c_name from orders join customers on o_cust = c_id) where o_id > 7",
-    "select o_id, c_name from (select * from orders where o_id > 7) join customers on o_cust = c_id")
+    "select o_id, c_name from (select * from orders where o_id > 7) join customers on o_cust = c_id"
+  )
   same("subquery against flat text")(
     "select a + 1 from (select o_id + 2 as a from orders) where a > 3",
     "select (o_id + 2) + 1 from orders where o_id + 2 > 3")
@@ -35,10 +37,12 @@ class NormalFormSuite extends SignerSuite {
     "select o_id from orders where o_status in ('s2', 's1', 's2')")
   same("grouping order and aliases")(
     "select o_status, o_date, sum(o_total) from orders group by o_status, o_date",
-    "select d, s, sum(t) as x from (select o_status s, o_date d, o_total t from orders) group by d, s")
+    "select d, s, sum(t) as x from (select o_status s, o_date d, o_total t from orders) group by d, s"
+  )
   same("a filter on grouping columns, before and after")(
     "select o_status, count(*) from orders where o_status > 's1' group by o_status",
-    "select o_status, count(1) from orders group by o_status having o_status > 's1'")
+    "select o_status, count(1) from orders group by o_status having o_status > 's1'"
+  )
   same("branches of a union")(
     "select o_id as x from orders union all select c_id from customers",
     "select c_id as y from customers union all select o_id from orders")
@@ -47,21 +51,25 @@ class NormalFormSuite extends SignerSuite {
     "select c_id, o_id from orders right join customers on c_id = o_cust")
   same("a filter on the preserved side")(
     "select * from (select c_id, o_id from customers left join orders on o_cust = c_id) where c_id < 20",
-    "select c_id, o_id from (select * from customers where c_id < 20) left join orders on o_cust = c_id")
+    "select c_id, o_id from (select * from customers where c_id < 20) left join orders on o_cust = c_id"
+  )
   same("distinct as grouping")("select distinct o_status from orders", "select o_status from orders group by o_status")
   same("a sort above")("select o_id from orders order by o_id", "select o_id from orders")
   same("a window over permuted input")(
     "select o_id, rank() over (partition by o_status order by o_date) from orders",
-    "select o_id, rank() over (partition by s order by d) from (select o_status s, o_date d, o_id from orders)")
+    "select o_id, rank() over (partition by s order by d) from (select o_status s, o_date d, o_id from orders)"
+  )
   same("struct field under another name")("select o_info.a from orders", "select o_info.A from orders")
   same("lambda variables' names")(
     "select transform(o_tags, x -> x + 1) from orders", "select transform(o_tags, y -> y + 1) from orders")
   same("exists")(
     "select o_id from orders o where exists (select 1 from items i where i.i_order = o.o_id and i_qty > 3)",
-    "select p.o_id from orders p where exists (select i_part from items j where j.i_qty > 3 and p.o_id = j.i_order)")
+    "select p.o_id from orders p where exists (select i_part from items j where j.i_qty > 3 and p.o_id = j.i_order)"
+  )
   same("columns of a self join")(
     "select a.o_id, b.o_id from orders a join orders b on a.o_cust = b.o_cust where a.o_id > 5",
-    "select x.o_id, y.o_id from orders x join orders y on x.o_cust = y.o_cust where x.o_id > 5")
+    "select x.o_id, y.o_id from orders x join orders y on x.o_cust = y.o_cust where x.o_id > 5"
+  )
 
   different("selected columns")("select o_id from orders", "select o_cust from orders")
   different("a constant")("select o_id from orders where o_id > 5", "select o_id from orders where o_id > 6")
@@ -72,16 +80,19 @@ class NormalFormSuite extends SignerSuite {
     "select c_id, o_id from customers join orders on o_cust = c_id")
   different("a filter on the optional side before and after the join")(
     "select c_id from customers left join (select * from orders where o_id > 9) on o_cust = c_id",
-    "select c_id from customers left join orders on o_cust = c_id")
+    "select c_id from customers left join orders on o_cust = c_id"
+  )
   different("the two sides of a self join")(
     "select a.o_id from orders a join orders b on a.o_cust = b.o_id where a.o_id > 5",
-    "select b.o_id from orders a join orders b on a.o_cust = b.o_id where a.o_id > 5")
+    "select b.o_id from orders a join orders b on a.o_cust = b.o_id where a.o_id > 5"
+  )
   different("the condition of a self join")(
     "select a.o_id from orders a join orders b on a.o_cust = b.o_id",
     "select b.o_id from orders a join orders b on a.o_cust = b.o_id")
   different("union pairs columns")(
     "select o_id x, o_cust y from orders union all select o_cust, o_id from orders",
-    "select o_id x, o_cust y from orders union all select o_id, o_cust from orders")
+    "select o_id x, o_cust y from orders union all select o_id, o_cust from orders"
+  )
   different("distinct aggregate")(
     "select count(o_cust) from orders", "select count(distinct o_cust) from orders")
   different("filtered aggregate")(
@@ -90,7 +101,8 @@ class NormalFormSuite extends SignerSuite {
     "select count(*) from orders", "select count(*) from orders where o_id > 4")
   different("exists and not exists")(
     "select o_id from orders where exists (select 1 from items where i_order = o_id)",
-    "select o_id from orders where not exists (select 1 from items where i_order = o_id)")
+    "select o_id from orders where not exists (select 1 from items where i_order = o_id)"
+  )
   different("in and not in")(
     "select o_id from orders where o_id in (select i_order from items)",
     "select o_id from orders where o_id not in (select i_order from items)")
@@ -99,13 +111,16 @@ class NormalFormSuite extends SignerSuite {
     "select o_id from orders where o_id in (select i_qty from items)")
   different("inner and outer column of a correlation")(
     "select c_id from customers a where exists (select 1 from customers b where a.c_id = b.c_nation)",
-    "select c_id from customers a where exists (select 1 from customers b where a.c_nation = b.c_id)")
+    "select c_id from customers a where exists (select 1 from customers b where a.c_nation = b.c_id)"
+  )
   different("frame of a window")(
     "select o_id, sum(o_total) over (partition by o_status order by o_date) from orders",
-    "select o_id, sum(o_total) over (partition by o_status) from orders")
+    "select o_id, sum(o_total) over (partition by o_status) from orders"
+  )
   different("rows below a window")(
     "select o_id, rank() over (partition by o_status order by o_date) from orders where o_id > 4",
-    "select * from (select o_id, rank() over (partition by o_status order by o_date) from orders) where o_id > 4")
+    "select * from (select o_id, rank() over (partition by o_status order by o_date) from orders) where o_id > 4"
+  )
   different("signed zero")("select o_weight * 0.0D from orders", "select o_weight * -0.0D from orders")
   different("explode and explode_outer")(
     "select o_id, explode(o_tags) from orders", "select o_id, explode_outer(o_tags) from orders")
@@ -143,8 +158,9 @@ class NormalFormSuite extends SignerSuite {
   test("digests are the same in every JVM") {
     val other = spark.newSession()
     other.conf.set("spark.sql.session.timeZone", "UTC")
-    val signature = root(other.sql(
-      "select id % 3 k, count(*), sum(cast(id as decimal(10,2))) from range(20) where id > 4 and id in (7, 8, 9) group by 1"))
+    val signature = root(
+      other.sql(
+        "select id % 3 k, count(*), sum(cast(id as decimal(10,2))) from range(20) where id > 4 and id in (7, 8, 9) group by 1"))
     assertEquals(Digest.of("all", signature.lineage +: signature.columns), "832c6c25b477b5bf06aad154d0d56b03")
   }
 
@@ -180,9 +196,11 @@ class NormalFormSuite extends SignerSuite {
       org.apache.spark.sql.catalyst.expressions.Literal(9), inner)
     val changed = plan.transformExpressions {
       case s: org.apache.spark.sql.catalyst.expressions.ScalarSubquery => s.withNewPlan(opaque)
-    }.transform { case p => p.transformExpressions {
-      case s: org.apache.spark.sql.catalyst.expressions.ScalarSubquery => s.withNewPlan(opaque)
-    } }
+    }.transform { case p =>
+      p.transformExpressions {
+        case s: org.apache.spark.sql.catalyst.expressions.ScalarSubquery => s.withNewPlan(opaque)
+      }
+    }
     def signed = Signer.sign(changed, spark, CommandDigests, floatAggregates = false)
     assert(signed.nodes.head.signature.isLeft)
     opaque.setTagValue(Signing.signedAlone, alone.rootForm.get)
@@ -194,7 +212,8 @@ class NormalFormSuite extends SignerSuite {
   test("a sort is not storable and passes that on; an aggregate above it is") {
     val signed = sign(sql("select o_id + 1 from (select o_id, o_total from orders order by o_total)"))
     assert(signed.nodes.exists(_.notStorable.exists(_.code == "ORDERED")))
-    assertEquals(sign(sql("select o_id from orders").repartition(5)).nodes.head.notStorable.map(_.code), Some("REPARTITION"))
+    assertEquals(
+      sign(sql("select o_id from orders").repartition(5)).nodes.head.notStorable.map(_.code), Some("REPARTITION"))
     assertEquals(sign(sql("select o_id from orders").sort("o_id").groupBy("o_id").count()).nodes.head.notStorable, None)
   }
 

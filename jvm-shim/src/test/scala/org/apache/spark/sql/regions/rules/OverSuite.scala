@@ -3,7 +3,7 @@ package org.apache.spark.sql.regions.rules
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.functions
 import org.apache.spark.sql.regions.SignedNode
-import org.apache.spark.sql.{classic, DataFrame}
+import org.apache.spark.sql.{DataFrame, classic}
 
 /** Stores the rows of one query and answers another from them. */
 class OverSuite extends SignerSuite {
@@ -20,8 +20,9 @@ class OverSuite extends SignerSuite {
   }
 
   private def served(query: SignedQuery, entry: Stored): Option[SignedNode] =
-    query.nodes.find(node => node.notStorable.isEmpty && node.signature.exists(wanted =>
-      covers(query, wanted, entry.core, entry.conjuncts, entry.columns.toSet)))
+    query.nodes.find(node =>
+      node.notStorable.isEmpty && node.signature.exists(wanted =>
+        covers(query, wanted, entry.core, entry.conjuncts, entry.columns.toSet)))
 
   /** Rows of `df` with the topmost servable node read from the entry, and whether there was one. */
   private def through(df: DataFrame, entry: Stored): (Seq[String], Boolean) = {
@@ -66,50 +67,63 @@ class OverSuite extends SignerSuite {
   serves("more filters")(base, s"select o_id, c_name from ($base) where o_total > 50 and c_name <> 'c1'")
   serves("a filter on a column that is not selected")(base, s"select c_name from ($base) where o_id % 3 = 1")
   serves("computed columns")(base, s"select o_id * 2 + c_id, upper(c_name), o_info.b from ($base)")
-  serves("a grouping on top")(base, s"select c_nation, sum(o_total), count(*) from ($base) where o_id > 9 group by c_nation")
+  serves("a grouping on top")(
+    base, s"select c_nation, sum(o_total), count(*) from ($base) where o_id > 9 group by c_nation")
   serves("permuted joins of three tables")(
     "select * from orders join customers on o_cust = c_id join items on i_order = o_id",
-    "select c_name, i_qty from items join (select * from customers where c_id > 5) on true join orders on o_id = i_order and o_cust = c_id")
+    "select c_name, i_qty from items join (select * from customers where c_id > 5) on true join orders on o_id = i_order and o_cust = c_id"
+  )
   serves("a stored computed column")(
     "select o_id, upper(concat(o_status, 'x')) u, o_tags from orders",
-    "select reverse(upper(concat(o_status, 'x'))), transform(o_tags, x -> x + o_id) from orders where upper(concat(o_status, 'x')) <> 'S1X'")
+    "select reverse(upper(concat(o_status, 'x'))), transform(o_tags, x -> x + o_id) from orders where upper(concat(o_status, 'x')) <> 'S1X'"
+  )
   serves("a stored aggregate")(
     "select o_status, o_cust, sum(o_total) s, count(*) n from orders group by o_status, o_cust",
-    "select o_cust, sum(o_total) / count(1), o_status from orders where o_status in ('s1', 's2') group by o_cust, o_status having count(*) > 0")
+    "select o_cust, sum(o_total) / count(1), o_status from orders where o_status in ('s1', 's2') group by o_cust, o_status having count(*) > 0"
+  )
   serves("more over a global aggregate")(
     "select sum(o_total) s, count(*) n, max(o_date) d from orders where o_id > 3",
     "select max(o_date), sum(o_total) + 1 from orders where 3 < o_id")
   serves("left outer join, filtered on either side")(
     "select * from customers left join orders on o_cust = c_id",
-    "select c_name, o_id from customers left join orders on o_cust = c_id where c_nation <> 2 and (o_id is null or o_id > 100)")
+    "select c_name, o_id from customers left join orders on o_cust = c_id where c_nation <> 2 and (o_id is null or o_id > 100)"
+  )
   serves("full outer join")(
     "select * from customers full join orders on o_cust = c_id",
-    "select c_name, coalesce(o_id, -1) from customers full join orders on o_cust = c_id where c_name is null or o_id is null")
+    "select c_name, coalesce(o_id, -1) from customers full join orders on o_cust = c_id where c_name is null or o_id is null"
+  )
   serves("self join")(
     "select a.o_id x, b.o_id y, a.o_total t, b.o_total u from orders a join orders b on a.o_cust = b.o_cust",
-    "select b.o_id, a.o_total - b.o_total from orders a join orders b on a.o_cust = b.o_cust where a.o_total <> b.o_total and a.o_id + 1 > 20 and b.o_id is not null")
+    "select b.o_id, a.o_total - b.o_total from orders a join orders b on a.o_cust = b.o_cust where a.o_total <> b.o_total and a.o_id + 1 > 20 and b.o_id is not null"
+  )
   serves("semi join kept")(
     "select * from orders where exists (select 1 from items where i_order = o_id and i_qty > 9)",
-    "select o_status from orders where o_total > 20 and exists (select 1 from items where i_qty > 9 and i_order = o_id)")
+    "select o_status from orders where o_total > 20 and exists (select 1 from items where i_qty > 9 and i_order = o_id)"
+  )
   serves("a union")(
     "select o_id x, o_status y from orders union all select c_id, c_name from customers",
-    "select y from (select c_name y, c_id x from customers union all select o_status, o_id from orders)")
+    "select y from (select c_name y, c_id x from customers union all select o_status, o_id from orders)"
+  )
   serves("explode")(
     "select o_id, o_status, t from orders lateral view explode(o_tags) as t",
-    "select t + 1, o_id from orders lateral view explode(o_tags) as t where o_status = 's1' and t > 0")
+    "select t + 1, o_id from orders lateral view explode(o_tags) as t where o_status = 's1' and t > 0"
+  )
   serves("a window, filtered by partition and by rank")(
     "select o_id, o_status, rank() over (partition by o_status order by o_date) r from orders",
-    "select * from (select o_id, rank() over (partition by o_status order by o_date) r from orders where o_status = 's2') where r < 4")
+    "select * from (select o_id, rank() over (partition by o_status order by o_date) r from orders where o_status = 's2') where r < 4"
+  )
   serves("grouping sets")(
     "select o_status, o_cust, sum(o_total), grouping_id() from orders group by cube (o_status, o_cust)",
-    "select o_status, sum(o_total), grouping_id(), o_cust from orders group by cube (o_status, o_cust)")
+    "select o_status, sum(o_total), grouping_id(), o_cust from orders group by cube (o_status, o_cust)"
+  )
   serves("a scalar subquery in a residual filter")(
     "select * from items", "select i_part from items where i_price > (select avg(o_total) / 10 from orders)")
   serves("inside a subquery")(
     "select * from customers", "select o_id from orders join customers on o_cust = c_id where c_nation = 2")
   serves("partition columns")("select * from parts", "select id from parts where p = 'p1' and v > 3")
   serves("duplicate and odd names")(
-    "select o_id as `a b`, o_id as `a b2`, o_status as `a.b` from orders", "select o_status, o_id from orders where o_id > 7")
+    "select o_id as `a b`, o_id as `a b2`, o_status as `a.b` from orders",
+    "select o_status, o_id from orders where o_id > 7")
 
   doesNotServe("other filters")("select * from orders where o_id > 9", "select o_id from orders where o_id > 8")
   doesNotServe("a missing column")("select o_id from orders", "select o_id, o_total from orders")
@@ -123,13 +137,16 @@ class OverSuite extends SignerSuite {
     "select o_status, sum(o_total) from orders where o_cust > 3 group by o_status")
   doesNotServe("a filter on the optional side")(
     "select c_id, o_id from customers left join orders on o_cust = c_id",
-    "select c_id from customers left join (select * from orders where o_id > 9) on o_cust = c_id")
+    "select c_id from customers left join (select * from orders where o_id > 9) on o_cust = c_id"
+  )
   doesNotServe("a filter that changes a window")(
     "select o_id, o_date, o_status, rank() over (partition by o_status order by o_date) r from orders",
-    "select o_id, rank() over (partition by o_status order by o_date) r from orders where o_id > 5")
+    "select o_id, rank() over (partition by o_status order by o_date) r from orders where o_id > 5"
+  )
 
   test("every query over itself, also when source and output share attributes") {
-    for (text <- Seq(base, "select o_id, o_id + 1 as x from orders where o_total > 3", "select o_status, max(o_id) m from orders group by 1")) {
+    for (text <- Seq(base, "select o_id, o_id + 1 as x from orders where o_total > 3",
+        "select o_status, max(o_id) m from orders group by 1")) {
       val df = sql(text).asInstanceOf[classic.DataFrame]
       val query = sign(df)
       val head = query.nodes.head
@@ -158,8 +175,9 @@ class OverSuite extends SignerSuite {
 
   test("a column that doubles at each step is refused, not written out") {
     val start = sql("select o_id as x from orders")
-    val chain = (1 to 40).foldLeft(start)((df, _) => df.select((functions.col("x") + 1).as("y"), functions.col("x"))
-      .distinct().select((functions.col("x") * functions.col("y")).as("x")).distinct())
+    val chain = (1 to 40).foldLeft(start)((df, _) =>
+      df.select((functions.col("x") + 1).as("y"), functions.col("x"))
+        .distinct().select((functions.col("x") * functions.col("y")).as("x")).distinct())
     val query = sign(chain)
     query.expressions.foreach { case (digest, inputs) => assert(!inputs.contains(digest)) }
     val head = query.nodes.head

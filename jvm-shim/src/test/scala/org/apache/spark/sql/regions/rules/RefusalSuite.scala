@@ -5,7 +5,7 @@ import java.nio.file.Files
 import scala.jdk.CollectionConverters._
 
 import org.apache.spark.api.python.{PythonEvalType, SimplePythonFunction}
-import org.apache.spark.sql.{functions, Row}
+import org.apache.spark.sql.{Row, functions}
 import org.apache.spark.sql.catalyst.expressions.PythonUDF
 import org.apache.spark.sql.classic.ExpressionUtils
 import org.apache.spark.sql.types._
@@ -48,9 +48,12 @@ class RefusalSuite extends SignerSuite {
   refused("CTE_REFERENCE", "with t as (select rand() r from orders) select a.r from t a join t b on a.r = b.r")
 
   test("exact averages and sums are signed; float aggregates only on demand") {
-    root(sql("select avg(o_total), avg(i_qty), sum(i_line), min(o_weight), count(distinct o_cust) from orders join items on o_id = i_order"))
+    root(
+      sql(
+        "select avg(o_total), avg(i_qty), sum(i_line), min(o_weight), count(distinct o_cust) from orders join items on o_id = i_order"))
     root(sql("select approx_count_distinct(o_id), bit_xor(o_id), bool_and(o_id > 3) from orders"))
-    assert(sign(sql("select sum(o_weight), stddev(o_id) from orders"), floatAggregates = true).nodes.head.signature.isRight)
+    assert(sign(sql("select sum(o_weight), stddev(o_id) from orders"),
+        floatAggregates = true).nodes.head.signature.isRight)
   }
 
   test("an RDD, a checkpoint, a cached relation, JDBC") {
@@ -78,10 +81,11 @@ class RefusalSuite extends SignerSuite {
   test("a write is refused, its query is signed") {
     val target = SignerFixture.directory.resolve("target").toString
     Hook.seen.set(scala.collection.mutable.Buffer())
-    val plans = try {
-      sql("select o_id, o_total from orders where o_id > 4").write.mode("overwrite").parquet(target)
-      Hook.seen.get().toSeq
-    } finally Hook.seen.remove()
+    val plans =
+      try {
+        sql("select o_id, o_total from orders where o_id > 4").write.mode("overwrite").parquet(target)
+        Hook.seen.get().toSeq
+      } finally Hook.seen.remove()
     val signed = plans.map(Signer.sign(_, spark, CommandDigests, floatAggregates = false))
     val write = signed.find(_.nodes.exists(_.signature.left.exists(_.code == "COMMAND"))).getOrElse(fail("no command"))
     assert(write.nodes.exists(_.signature.isRight))
@@ -97,7 +101,8 @@ class RefusalSuite extends SignerSuite {
   test("plans too large, too deep, expressions too deep") {
     val leaf = planned(sql("select o_id from orders"))
     val deep = (1 to 20000).foldLeft(leaf)((plan, _) =>
-      org.apache.spark.sql.catalyst.plans.logical.Filter(org.apache.spark.sql.catalyst.expressions.Literal.TrueLiteral, plan))
+      org.apache.spark.sql.catalyst.plans.logical.Filter(
+        org.apache.spark.sql.catalyst.expressions.Literal.TrueLiteral, plan))
     val signed = Signer.sign(deep, spark, CommandDigests, floatAggregates = false)
     assertEquals(signed.nodes.map(_.signature.left.map(_.code)), Vector(Left("PLAN_TOO_LARGE")))
     val wide = org.apache.spark.sql.catalyst.plans.logical.Union(Seq.fill(6000)(leaf))
@@ -119,7 +124,7 @@ class RefusalSuite extends SignerSuite {
     assertEquals(codes(spark.read.json(path).groupBy().count()), Set("TOLERANT_READER"))
     assertEquals(codes(spark.read.option("mode", "DROPMALFORMED").json(path)), Set("TOLERANT_READER"))
     assertEquals(codes(spark.read.option("ignoreCorruptFiles", "true").parquet(
-      SignerFixture.directory.resolve("orders").toString)), Set("TOLERANT_READER"))
+          SignerFixture.directory.resolve("orders").toString)), Set("TOLERANT_READER"))
   }
 
   private def python(command: String, evalType: Int = PythonEvalType.SQL_BATCHED_UDF, deterministic: Boolean = true) = {
@@ -127,7 +132,8 @@ class RefusalSuite extends SignerSuite {
       command.getBytes.toSeq, Map.empty[String, String].asJava, List.empty[String].asJava, "python3", "3.11",
       new java.util.ArrayList(), null)
     val orders = sql("select o_id, o_status from orders")
-    val udf = PythonUDF("f", function, LongType, Seq(ExpressionUtils.expression(orders("o_id"))), evalType, deterministic)
+    val udf =
+      PythonUDF("f", function, LongType, Seq(ExpressionUtils.expression(orders("o_id"))), evalType, deterministic)
     orders.select(ExpressionUtils.column(udf).as("y"), orders("o_status"))
   }
 
@@ -138,7 +144,8 @@ class RefusalSuite extends SignerSuite {
     assertEquals(codes(python("a", deterministic = false)), Set("NONDETERMINISTIC"))
     assertEquals(codes(python("a", PythonEvalType.SQL_SCALAR_PANDAS_ITER_UDF)), Set("OPAQUE_PYTHON"))
     val signed = Signer.sign(planned(python("a")), spark,
-      fs => fs.map(f => UdfDigests.key(f) -> Left(org.apache.spark.sql.regions.Refusal("UDF_GLOBAL", "g"))).toMap, false)
+      fs => fs.map(f => UdfDigests.key(f) -> Left(org.apache.spark.sql.regions.Refusal("UDF_GLOBAL", "g"))).toMap,
+      false)
     assertEquals(signed.nodes.head.signature.left.map(_.code), Left("UDF_GLOBAL"))
   }
 
@@ -199,13 +206,15 @@ class RefusalSuite extends SignerSuite {
   }
 
   test("metadata columns") {
-    val df = spark.read.parquet(SignerFixture.directory.resolve("orders").toString).select("o_id", "_metadata.file_path")
+    val df =
+      spark.read.parquet(SignerFixture.directory.resolve("orders").toString).select("o_id", "_metadata.file_path")
     assertEquals(codes(df), Set("METADATA_COLUMN"))
   }
 
   test("a view over a refused source is refused") {
     spark.createDataFrame(
-      spark.sparkContext.parallelize(Seq(Row(1L))), StructType(Seq(StructField("x", LongType)))).createOrReplaceTempView("raw")
+      spark.sparkContext.parallelize(Seq(Row(1L))),
+      StructType(Seq(StructField("x", LongType)))).createOrReplaceTempView("raw")
     val df = sql("select o_id from orders join raw on o_id = x")
     assertEquals(refusal(df).code, "CHILD_REFUSED")
     assertEquals(refusal(df).detail, "RDD_SOURCE")

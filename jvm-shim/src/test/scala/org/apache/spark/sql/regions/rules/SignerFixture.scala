@@ -5,7 +5,7 @@ import java.nio.file.{Files, Path}
 import scala.collection.mutable
 
 import org.apache.spark.api.python.PythonFunction
-import org.apache.spark.sql.{DataFrame, Row, SparkSessionExtensions}
+import org.apache.spark.sql.{DataFrame, Row}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Subquery}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.classic
@@ -26,10 +26,6 @@ class HookRule extends Rule[LogicalPlan] {
   }
 }
 
-class HookExtensions extends (SparkSessionExtensions => Unit) {
-  override def apply(extensions: SparkSessionExtensions): Unit = extensions.injectPreCBORule(_ => new HookRule)
-}
-
 /** Takes the pickled bytes for what the function computes. */
 object CommandDigests extends UdfDigests {
   override def digest(functions: Seq[PythonFunction]): Map[String, Either[Refusal, String]] =
@@ -40,15 +36,7 @@ object SignerFixture {
   val directory: Path = Files.createTempDirectory("signer")
 
   lazy val spark: classic.SparkSession = {
-    val session = classic.SparkSession.builder()
-      .master("local[2]")
-      .config("spark.ui.enabled", "false")
-      .config("spark.sql.shuffle.partitions", "3")
-      .config("spark.sql.extensions", classOf[HookExtensions].getName)
-      .config("spark.sql.warehouse.dir", directory.resolve("warehouse").toString)
-      .config("spark.sql.planChangeValidation", "true")
-      .getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
+    val session = LocalSpark.session(_.injectPreCBORule(_ => new HookRule))
     tables(session)
     session
   }
@@ -58,15 +46,24 @@ object SignerFixture {
       session.sql(query).repartition(2).write.parquet(directory.resolve(name).toString)
       session.read.parquet(directory.resolve(name).toString).createOrReplaceTempView(name)
     }
-    write("customers", """select id as c_id, concat('c', id % 7) as c_name, cast(id % 5 as int) as c_nation,
-      case when id % 11 = 0 then null else cast(id % 3 as int) end as c_segment from range(60)""")
-    write("orders", """select id as o_id, case when id % 13 = 0 then null else id % 70 end as o_cust,
+    write(
+      "customers",
+      """select id as c_id, concat('c', id % 7) as c_name, cast(id % 5 as int) as c_nation,
+      case when id % 11 = 0 then null else cast(id % 3 as int) end as c_segment from range(60)"""
+    )
+    write(
+      "orders",
+      """select id as o_id, case when id % 13 = 0 then null else id % 70 end as o_cust,
       cast(id * 1.25 as decimal(12,2)) as o_total, cast(id as double) / 3 as o_weight,
       date_add(date'2024-01-01', cast(id % 90 as int)) as o_date, concat('s', id % 4) as o_status,
-      array(id % 3, id % 5) as o_tags, named_struct('a', id % 2, 'b', concat('x', id % 6)) as o_info from range(300)""")
-    write("items", """select id % 320 as i_order, cast(id % 17 as int) as i_qty, cast(id % 9 as short) as i_line,
+      array(id % 3, id % 5) as o_tags, named_struct('a', id % 2, 'b', concat('x', id % 6)) as o_info from range(300)"""
+    )
+    write(
+      "items",
+      """select id % 320 as i_order, cast(id % 17 as int) as i_qty, cast(id % 9 as short) as i_line,
       cast((id % 100) * 0.5 as decimal(10,2)) as i_price,
-      case when id % 10 = 0 then null else concat('p', id % 12) end as i_part from range(900)""")
+      case when id % 10 = 0 then null else concat('p', id % 12) end as i_part from range(900)"""
+    )
     session.sql("select id, id % 10 as v, concat('p', id % 3) as p from range(100)").write.partitionBy("p")
       .parquet(directory.resolve("parts").toString)
     session.read.parquet(directory.resolve("parts").toString).createOrReplaceTempView("parts")
@@ -75,6 +72,8 @@ object SignerFixture {
 
 abstract class SignerSuite extends munit.FunSuite {
   lazy val spark: classic.SparkSession = SignerFixture.spark
+
+  override def beforeAll(): Unit = LocalSpark.use(spark)
 
   override def munitTimeout: scala.concurrent.duration.Duration = scala.concurrent.duration.Duration(300, "s")
 
@@ -111,7 +110,12 @@ abstract class SignerSuite extends munit.FunSuite {
   def sorted(df: DataFrame): Seq[String] = df.collect().toSeq.map((row: Row) => row.toString).sorted
 
   /** Whether stored columns and filters serve a node, by the rule of docs/protocol.md. */
-  def covers(query: SignedQuery, wanted: Signature, core: String, conjuncts: Set[String], columns: Set[String]): Boolean = {
+  def covers(
+      query: SignedQuery,
+      wanted: Signature,
+      core: String,
+      conjuncts: Set[String],
+      columns: Set[String]): Boolean = {
     def covered(digest: String): Boolean =
       columns(digest) || query.expressions.get(digest).exists(_.forall(covered))
     wanted.core == core && conjuncts.subsetOf(wanted.conjuncts.toSet) && wanted.columns.forall(covered) &&

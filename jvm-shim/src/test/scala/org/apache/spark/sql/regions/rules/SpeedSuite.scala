@@ -3,6 +3,7 @@ package org.apache.spark.sql.regions.rules
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 
 class SpeedSuite extends SignerSuite {
+
   /** Milliseconds of processor time, which other processes on the machine do not stretch. */
   private def median(plan: LogicalPlan): Double = {
     val threads = java.lang.management.ManagementFactory.getThreadMXBean
@@ -29,7 +30,7 @@ class SpeedSuite extends SignerSuite {
 
   test("time grows linearly with the size of the plan") {
     def chain(n: Int) = planned((1 to n).foldLeft(sql("select * from orders"))((df, i) =>
-      df.groupBy("o_id", "o_status").count().drop("count").filter(s"o_id > $i")))
+        df.groupBy("o_id", "o_status").count().drop("count").filter(s"o_id > $i")))
     val (small, large) = (median(chain(20)), median(chain(80)))
     println(f"signer: chains of 20 and 80 groupings in $small%.2f and $large%.2f ms")
     assert(large < 16 * small + 5, s"$small ms and $large ms")

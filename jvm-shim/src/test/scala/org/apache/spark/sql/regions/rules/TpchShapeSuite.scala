@@ -12,12 +12,25 @@ class TpchShapeSuite extends SignerSuite {
     val date = (name: String) => s"date_add(date'1994-01-01', cast(id * 20 as int)) $name"
     table("region", "id r_regionkey, concat('R', id) r_name")
     table("nation", "id n_nationkey, concat('N', id) n_name, id % 5 n_regionkey")
-    table("supplier", s"id s_suppkey, concat('S', id) s_name, id % 25 s_nationkey, ${money("s_acctbal")}, 'x' s_comment")
-    table("part", "id p_partkey, concat('P', id) p_name, concat('Brand#', id % 3) p_brand, 'STANDARD BRASS' p_type, cast(id as int) p_size, 'MED BOX' p_container")
+    table(
+      "supplier", s"id s_suppkey, concat('S', id) s_name, id % 25 s_nationkey, ${money("s_acctbal")}, 'x' s_comment")
+    table(
+      "part",
+      "id p_partkey, concat('P', id) p_name, concat('Brand#', id % 3) p_brand, 'STANDARD BRASS' p_type, cast(id as int) p_size, 'MED BOX' p_container"
+    )
     table("partsupp", s"id ps_partkey, id % 7 ps_suppkey, cast(id as int) ps_availqty, ${money("ps_supplycost")}")
-    table("customer", s"id c_custkey, concat('C', id) c_name, id % 25 c_nationkey, concat('13-', id) c_phone, ${money("c_acctbal")}, 'BUILDING' c_mktsegment")
-    table("tpch_orders", s"id o_orderkey, id % 20 o_custkey, 'F' o_orderstatus, ${money("o_totalprice")}, ${date("o_orderdate")}, '1-URGENT' o_orderpriority, 'special' o_comment")
-    table("lineitem", s"id % 40 l_orderkey, id % 30 l_partkey, id % 7 l_suppkey, ${money("l_quantity")}, ${money("l_extendedprice")}, ${money("l_discount")}, ${money("l_tax")}, 'R' l_returnflag, 'O' l_linestatus, ${date("l_shipdate")}, ${date("l_commitdate")}, ${date("l_receiptdate")}, 'MAIL' l_shipmode, 'NONE' l_shipinstruct")
+    table("customer",
+      s"id c_custkey, concat('C', id) c_name, id % 25 c_nationkey, concat('13-', id) c_phone, ${money("c_acctbal")}, 'BUILDING' c_mktsegment")
+    table(
+      "tpch_orders",
+      s"id o_orderkey, id % 20 o_custkey, 'F' o_orderstatus, ${money("o_totalprice")}, ${date("o_orderdate")}, '1-URGENT' o_orderpriority, 'special' o_comment"
+    )
+    table(
+      "lineitem",
+      s"id % 40 l_orderkey, id % 30 l_partkey, id % 7 l_suppkey, ${money("l_quantity")}, ${money(
+          "l_extendedprice")}, ${money("l_discount")}, ${money("l_tax")}, 'R' l_returnflag, 'O' l_linestatus, ${date(
+          "l_shipdate")}, ${date("l_commitdate")}, ${date("l_receiptdate")}, 'MAIL' l_shipmode, 'NONE' l_shipinstruct"
+    )
   }
 
   private val queries = Seq(
@@ -36,7 +49,8 @@ class TpchShapeSuite extends SignerSuite {
     19 -> "select sum(l_extendedprice) from lineitem, part where (p_partkey = l_partkey and p_brand = 'Brand#1' and l_quantity between 1 and 11) or (p_partkey = l_partkey and p_brand = 'Brand#2' and l_shipmode in ('AIR', 'MAIL'))",
     20 -> "select s_name from supplier, nation where s_suppkey in (select ps_suppkey from partsupp where ps_partkey in (select p_partkey from part where p_name like 'P1%') and ps_availqty > (select 0.5 * sum(l_quantity) from lineitem where l_partkey = ps_partkey and l_suppkey = ps_suppkey)) and s_nationkey = n_nationkey",
     21 -> "select s_name, count(*) from supplier, lineitem l1, tpch_orders, nation where s_suppkey = l1.l_suppkey and o_orderkey = l1.l_orderkey and l1.l_receiptdate > l1.l_commitdate and exists (select * from lineitem l2 where l2.l_orderkey = l1.l_orderkey and l2.l_suppkey <> l1.l_suppkey) and not exists (select * from lineitem l3 where l3.l_orderkey = l1.l_orderkey and l3.l_suppkey <> l1.l_suppkey and l3.l_receiptdate > l3.l_commitdate) and s_nationkey = n_nationkey group by s_name",
-    22 -> "select code, count(*), sum(c_acctbal) from (select substring(c_phone, 1, 2) code, c_acctbal from customer where substring(c_phone, 1, 2) in ('13', '31') and c_acctbal > (select avg(c_acctbal) from customer where c_acctbal > 0.00) and not exists (select * from tpch_orders where o_custkey = c_custkey)) group by code")
+    22 -> "select code, count(*), sum(c_acctbal) from (select substring(c_phone, 1, 2) code, c_acctbal from customer where substring(c_phone, 1, 2) in ('13', '31') and c_acctbal > (select avg(c_acctbal) from customer where c_acctbal > 0.00) and not exists (select * from tpch_orders where o_custkey = c_custkey)) group by code"
+  )
 
   queries.foreach { case (number, text) =>
     test(s"query $number is signed from root to leaves, and so again") {

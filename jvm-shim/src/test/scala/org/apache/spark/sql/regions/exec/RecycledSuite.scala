@@ -1,0 +1,185 @@
+package org.apache.spark.sql.regions.exec
+
+import scala.concurrent.{Await, Future}
+import scala.concurrent.ExecutionContext.Implicits.global
+import scala.concurrent.duration._
+
+import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, LeafNode, LogicalPlan, Project}
+import org.apache.spark.sql.classic.Dataset
+import org.apache.spark.sql.execution.ColumnarToRowExec
+import org.apache.spark.sql.functions._
+import org.apache.spark.sql.regions.{LocalSpark, Refusal}
+import org.apache.spark.sql.regions.rules.OptimizerRuns
+
+/** What [[Recycled]] itself does, whatever it reads: choose at each execution, and stay out of the plan around it. */
+class RecycledSuite extends ExecSuite {
+  private def numbers =
+    spark.range(0, 1000, 1, 4).select(col("id"), (col("id") % 7).as("k"), concat(lit("s"), col("id")).as("s"))
+
+  private def leaf(df: DataFrame): Recycled =
+    df.asInstanceOf[Dataset[_]].queryExecution.optimizedPlan.collectFirst { case r: Recycled => r }.get
+
+  for (aqe <- Seq("true", "false")) test(s"residual filter and projection are part of the read: adaptive=$aqe") {
+    withConf("spark.sql.adaptive.enabled" -> aqe) {
+      val df = numbers
+      val (store, entry) = stored(df)
+      val (queue, told) = refusals()
+      def query(of: DataFrame) = of.where("id % 3 = 0 and id < 500").select(col("s"), (col("id") + col("k")).as("x"))
+      val again = query(recycled(df, entry, told))
+      val inside = leaf(again)
+      assertEquals(inside.output.map(_.name), Seq("s", "x"))
+      assertEquals(inside.read.output.map(_.exprId), inside.output.map(_.exprId))
+      assertEquals(inside.original.output.map(_.exprId), inside.output.map(_.exprId))
+      assert(inside.read.exists(_.isInstanceOf[Filter]) && inside.read.exists(_.isInstanceOf[Project]))
+      val plain = sorted(query(df).collect())
+      assertEquals(sorted(again.collect()), plain)
+      assertEquals(scans(again).head.columns, Seq(0, 1, 2))
+      assert(scans(again).head.simpleString(100).contains("< 500"), scans(again).head.simpleString(100))
+      assertEquals(codes(queue), Nil)
+      parts(store).foreach(file => assert(file.delete()))
+      assertEquals(sorted(again.collect()), plain)
+      assertEquals(sorted(again.collect()), plain)
+      assertEquals(codes(queue), Seq("ENTRY_MISSING"))
+      assertEquals(again.groupBy("x").count().count(), query(df).select("x").distinct().count())
+    }
+  }
+
+  test("in batches, from rows and from batches") {
+    val path = folder().getPath + "/in"
+    numbers.write.parquet(path)
+    for (df <- Seq(numbers, spark.read.parquet(path)); aqe <- Seq("true", "false")) {
+      withConf("spark.sql.adaptive.enabled" -> aqe) {
+        val (store, entry) = stored(df)
+        val (queue, told) = refusals()
+        // The same attributes: no projection, so that batches come through.
+        val output = df.asInstanceOf[Dataset[_]].queryExecution.optimizedPlan.output
+        def scan = RecycledRelation(output, entry, output.indices)
+        val again = served(df, entry.entry, () => scan, Entries.check(entry, _).left.toOption, told, Nil)
+        val plain = sorted(df.collect())
+        assertEquals(sorted(again.collect()), plain)
+        assertEquals(reads(again).map(_.supportsColumnar), Seq(true))
+        val above = collect(executed(again)) { case c: ColumnarToRowExec => c.child }
+        assert(above.size == 1 && above.head.collectFirst { case r: RecycledExec => r }.nonEmpty, executed(again))
+        assertEquals(codes(queue), Nil)
+        assert(parts(store).head.delete())
+        assertEquals(sorted(again.collect()), plain)
+        assertEquals(sorted(again.collect()), plain)
+        assertEquals(codes(queue), Seq("ENTRY_MISSING"))
+      }
+    }
+  }
+
+  for (aqe <- Seq("true", "false")) test(s"in subqueries and below a shuffle, computed again: adaptive=$aqe") {
+    withConf("spark.sql.adaptive.enabled" -> aqe, "spark.sql.autoBroadcastJoinThreshold" -> "-1") {
+      val df = numbers.groupBy("k").agg(count("s").as("n"))
+      val (store, entry) = stored(df)
+      val (queue, told) = refusals()
+      recycled(df, entry, told).createOrReplaceTempView("again")
+      df.createOrReplaceTempView("plain")
+      numbers.createOrReplaceTempView("numbers")
+      val queries = Seq(
+        "select id from numbers where id = (select max(n) from again)",
+        "select id from numbers where id in (select n from again where k > 2)",
+        "select id from numbers p where exists (select 1 from again a where a.n = p.id)",
+        "select numbers.id, n from numbers join again using (k)"
+      )
+      val planned = queries.map(spark.sql)
+      planned.foreach(q => assert(reads(q).nonEmpty, executed(q)))
+      parts(store).foreach(file => assert(file.delete()))
+      planned.zip(queries).foreach { case (frame, text) =>
+        queue.clear()
+        assertEquals(sorted(frame.collect()), sorted(spark.sql(text.replace("again", "plain")).collect()), text)
+        assertEquals(codes(queue), Seq("ENTRY_MISSING"), text)
+      }
+    }
+  }
+
+  for (aqe <- Seq("true", "false")) test(s"over a result that Spark persists: adaptive=$aqe") {
+    withConf("spark.sql.adaptive.enabled" -> aqe) {
+      val df = numbers.groupBy("k").agg(count("s").as("n"))
+      val optimized = df.asInstanceOf[Dataset[_]].queryExecution.optimizedPlan
+      val persisted = new Persisted
+      val input = new Listing
+      val (queue, told) = refusals()
+      def source(): LogicalPlan =
+        persisted.open(spark, "p1", optimized, Seq("d0", "d1"), Set.empty, "MEMORY_AND_DISK").toOption.get.relation
+      def again = served(df, "p1", () => source(), _ => None, told, Seq(input))
+      val queries = Seq[DataFrame => DataFrame](
+        identity,
+        _.where("k > 2").select("n"),
+        _.groupBy("n").count(),
+        f => f.as("l").join(f.as("r"), col("l.k") === col("r.n")),
+        f => numbers.join(broadcast(f), "k").select("id", "n")
+      )
+      // In time, because a stage that the logical plan does not show could be planned for ever.
+      def collected(frame: DataFrame) =
+        Await.result(
+          Future {
+            LocalSpark.use(spark)
+            sorted(frame.collect())
+          },
+          60.seconds)
+      try {
+        val frames = queries.map(query => query(again) -> sorted(query(df).collect()))
+        frames.zipWithIndex.foreach { case ((frame, plain), i) =>
+          assert(reads(frame).nonEmpty)
+          assertEquals(collected(frame), plain, s"query $i")
+          assertEquals(collected(frame), plain, s"query $i, again")
+        }
+        assertEquals(codes(queue), Nil)
+        assertEquals(spark.sharedState.cacheManager.isEmpty, true)
+        input.same.set(false)
+        // Of a frame that ran, Spark keeps what it shuffled or broadcast; only the first two have nothing of that kind.
+        val old = frames.take(2)
+        val fresh = queries.zip(frames).map { case (query, (_, plain)) => query(again) -> plain }
+        (old ++ fresh).zipWithIndex.foreach { case ((frame, plain), i) =>
+          queue.clear()
+          assertEquals(collected(frame), plain, s"query $i on changed input")
+          assertEquals(codes(queue).distinct, Seq("INPUT_CHANGED"), s"query $i: ${executed(frame)}")
+        }
+      } finally persisted.dropAll()
+      assert(spark.sparkContext.getPersistentRDDs.isEmpty)
+    }
+  }
+
+  test("a check that fails, and a listener that fails, cost the user nothing") {
+    val df = numbers
+    val (_, entry) = stored(df)
+    val (queue, told) = refusals()
+    val attributes = df.asInstanceOf[Dataset[_]].queryExecution.optimizedPlan.output
+    def frame(check: Recycled.Check, onInvalid: Refusal => Unit) =
+      served(df, entry.entry, () => RecycledRelation(attributes, entry, attributes.indices), check, onInvalid, Nil)
+    val broken = frame(_ => throw new NoClassDefFoundError("x/Y"), told)
+    assertEquals(broken.count(), 1000L)
+    assertEquals(codes(queue), Seq("ENTRY_DAMAGED"))
+    val deaf = frame(_ => Some(Refusal("ENTRY_MISSING")), _ => throw new IllegalStateException("x"))
+    assertEquals(sorted(deaf.collect()), sorted(df.collect()))
+  }
+
+  test("our own rules pass by while the original is planned") {
+    val df = numbers
+    val (store, entry) = stored(df)
+    val (queue, told) = refusals()
+    val again = recycled(df, entry, told)
+    executed(again)
+    val before = ServedRule.bypassed.get
+    assertEquals(again.count(), 1000L)
+    assertEquals(ServedRule.bypassed.get, before)
+    assert(parts(store).head.delete())
+    assertEquals(again.collect().length, 1000)
+    assert(ServedRule.bypassed.get > before)
+    assertEquals(codes(queue), Seq("ENTRY_MISSING"))
+    assert(!OptimizerRuns.bypassed)
+  }
+
+  test("a leaf to the optimizer, which explain shows with what it reads") {
+    val (_, entry) = stored(numbers)
+    val again = recycled(numbers, entry).where("id > 5")
+    assert(leaf(again).isInstanceOf[LeafNode])
+    assertEquals(leaf(again).innerChildren, Seq(leaf(again).read))
+    val text = executed(again).toString
+    assert(text.contains(s"Recycled ${entry.entry}") && text.contains(s"RecycledScan ${entry.entry}"), text)
+    assert(!text.contains("StoredEntry") && !text.contains("Refusal"), text)
+  }
+}
