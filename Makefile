@@ -1,7 +1,7 @@
 # Every target sets up what it needs on a bare clone: Python 3.11+, JDK 17+ and Maven are all that must be there.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench jar docs clean tools format
+.PHONY: help demo test test-all check bench jar docs clean tools format
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -14,7 +14,8 @@ MVN = cd jvm-shim && SPARK_JARS_DIR="$$(../$(PY) ../hatch_build.py --jars-dir)" 
 
 help:
 	@echo "make demo   the example job, plain and three times with the plugin"
-	@echo "make test   tests of the shim and of Python"
+	@echo "make test   tests of the shim and of Python, without those marked slow"
+	@echo "make test-all  all tests: also TPC-H, TPC-DS, faults, a standalone cluster, a Connect server"
 	@echo "make check  format, lint, types, layers"
 	@echo "make bench  measurements; results go to benchmarks/results/"
 	@echo "make jar    the shim's jar"
@@ -50,6 +51,10 @@ bench: $(VENV)/.installed $(JAR)
 	$(PY) -m benchmarks --out benchmarks/results/
 
 test: $(VENV)/.installed $(JAR)
+	$(MVN) test
+	$(PY) -m pytest -m "not slow" $(PYTEST_ARGS)
+
+test-all: $(VENV)/.installed $(JAR)
 	$(MVN) test
 	$(PY) -m pytest $(PYTEST_ARGS)
 

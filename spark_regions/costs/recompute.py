@@ -38,8 +38,7 @@ def recompute_seconds(
     :param own: task-seconds of each operator alone
     :param stops: nodes that can be loaded, with the seconds to read them; the cheaper way counts
     :param prefixes: task-seconds of a node with everything below it, used where operators below were never measured
-    :param floors: seconds that a node is known to take at least, from the entry that once was made of it; what stands above
-        takes that much longer
+    :param floors: seconds that a node is known to take at least, from the entry that once was made of it
     """
     cores = max(parallelism, 1)
     known: dict[int, Estimate] = {}
