@@ -59,7 +59,7 @@ def start(confs: Mapping[str, str]) -> dict[str, Any]:
     for key, value in (BASE | dict(confs)).items():
         builder = builder.config(key, value)
     try:
-        builder.getOrCreate()
+        builder.getOrCreate().sql("SELECT 1")
     except PySparkException as error:
         return {"message": str(error)}
     return {"message": None}

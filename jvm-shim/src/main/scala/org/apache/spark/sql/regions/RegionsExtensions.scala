@@ -77,7 +77,7 @@ object RegionsExtensions {
   val preCBORules: Seq[SparkSession => Rule[LogicalPlan]] = Seq(new LineageRule(_))
 
   val strategies: Seq[SparkSession => SparkStrategy] = Seq {
-    case session: classic.SparkSession => RegionsStrategy(session)
+    case session: classic.SparkSession => RegionsStrategy.of(session)
     case _ => InactiveStrategy
   }
 

@@ -5,6 +5,8 @@ import java.util.concurrent.atomic.AtomicLong
 
 import scala.jdk.CollectionConverters._
 
+import com.fasterxml.jackson.databind.JsonNode
+
 import org.apache.spark.{SPARK_VERSION, SparkContext}
 import org.apache.spark.internal.Logging
 import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd, SparkListenerEvent}
@@ -89,6 +91,7 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
       "planner.port" -> client.port.map(_.toString).getOrElse(""),
       "planner.startupMillis" -> client.startupMillis.map(_.toString).getOrElse(""),
       "planner.rssBytes" -> live.map(_.path("rssBytes").asText("")).getOrElse(""),
+      "planner.reasons" -> live.map(told).getOrElse(""),
       "planner.observationsDropped" -> client.observationsDropped.toString,
       "store.dir" -> RegionsRuntime.storeDir(sc),
       "store.entries" -> live.map(_.path("entries").asText("")).getOrElse(""),
@@ -97,6 +100,12 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
     )
     settled ++ counters.snapshot.map { case (name, count) => s"counter.$name" -> count.toString }
   }
+
+  /** What the planner has against recycling, or did about the store when it opened it. */
+  private def told(live: JsonNode): String =
+    live.path("reasons").elements().asScala
+      .map(why => s"${why.path("code").asText}: ${why.path("detail").asText}")
+      .mkString("; ")
 
   private def close(): Unit = {
     recycling.close()

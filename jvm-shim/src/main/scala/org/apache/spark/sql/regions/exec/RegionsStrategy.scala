@@ -46,3 +46,9 @@ case class RegionsStrategy(session: SparkSession) extends SparkStrategy {
       plan
     }
 }
+
+object RegionsStrategy {
+
+  /** Typed as Spark's class, so that a caller can be linked where this class cannot. */
+  def of(session: SparkSession): SparkStrategy = new RegionsStrategy(session)
+}
