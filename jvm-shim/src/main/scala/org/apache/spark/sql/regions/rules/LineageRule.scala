@@ -53,13 +53,15 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
     val signed = Signer.sign(plan, session, runtime.recycling.udfDigests, floatAggregates)
     if (subquery) SubquerySignature.leave(plan, signed)
     noteRefusals(signed)
+    // Before the plan is rewritten: the nodes above a load or a store are copies, which take the marks along.
+    runtime.queries.register(query, signed, Nil, Nil)
     val applied =
       if (!signed.nodes.exists(n => n.signature.isRight && n.children.nonEmpty)) None
       else if (conf.getConf(RegionsConf.plannerDeadline) == 0) {
         notes.refused(Refusal("PLANNER_DEADLINE", "spark.regions.planner.deadline is 0"))
         None
       } else ask(signed)
-    runtime.queries.register(query, signed, applied.toSeq.flatMap(_.loads), applied.toSeq.flatMap(_.stores))
+    applied.foreach(a => runtime.queries.register(query, signed, a.loads, a.stores))
     val rewritten = applied.map(_.plan).getOrElse(plan)
     notes.planningSeconds = (System.nanoTime() - started) / 1e9
     runtime.recycling.decided(notes.decision, changed = rewritten ne plan)

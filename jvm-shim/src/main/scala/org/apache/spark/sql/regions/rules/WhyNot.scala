@@ -42,9 +42,16 @@ object WhyNot {
     runtime.planner.request(request, session.sessionState.conf.getConf(RegionsConf.plannerDeadline)) match {
       case Left(refusal) => Map(0 -> refusal)
       case Right(answer) =>
-        answer.path("declines").elements().asScala.toSeq.reverse.map { d =>
-          d.path("node").asInt(0) -> Refusal(d.path("code").asText, d.path("detail").asText(""))
-        }.toMap
+        answer
+          .path("declines")
+          .elements()
+          .asScala
+          .toSeq
+          .reverse
+          .map(d => d.path("node").asInt(0) -> Refusal(d.path("code").asText, d.path("detail").asText("")))
+          // What only the mode of this question keeps from being done, nothing stands against.
+          .filter(_._2.code != "OBSERVE_ONLY")
+          .toMap
     }
   }
 }
