@@ -8,10 +8,11 @@ import org.apache.hadoop.fs.Path
 
 import org.apache.spark.SparkContext
 import org.apache.spark.internal.Logging
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.regions.exec.{Persisted, StoreFiles, Stores}
 import org.apache.spark.sql.regions.profile.ProfileListener
-import org.apache.spark.sql.regions.rules.PlannerUdfDigests
+import org.apache.spark.sql.regions.rules.{PlannerUdfDigests, SignedQuery, Signer}
 
 /** What an application does with stored results: tells the planner what became of them, and ends what a query left open. */
 final class Recycling(
@@ -23,7 +24,7 @@ final class Recycling(
     extends Logging {
 
   val persisted = new Persisted
-  val udfDigests = new PlannerUdfDigests(sc, planner, () => sc.conf.get(RegionsConf.plannerDeadline))
+  private val udfDigests = new PlannerUdfDigests(sc, planner, () => sc.conf.get(RegionsConf.plannerDeadline))
 
   /** Entries that a query was planned to read, until it ends. */
   private val leases = new ConcurrentHashMap[Long, Set[String]]()
@@ -34,6 +35,10 @@ final class Recycling(
     Stores.finish(query)
     Option(leases.remove(query)).foreach(_.foreach(tell("released", _, query)))
   }
+
+  /** Signed as this session's settings have it. */
+  def sign(session: SparkSession, plan: LogicalPlan): SignedQuery =
+    Signer.sign(plan, session, udfDigests, session.sessionState.conf.getConf(RegionsConf.recycleFloatAggregates))
 
   def decided(decision: Decision, changed: Boolean): Unit = {
     decisions.add(decision)

@@ -14,7 +14,7 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.classic
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart
 import org.apache.spark.sql.regions.bridge.{PlannerClient, PlannerPython, PlannerSettings}
-import org.apache.spark.sql.regions.profile.{ProfileListener, QueryEnds, QueryRegistry}
+import org.apache.spark.sql.regions.profile.{ProfileListener, QueryRegistry}
 import org.apache.spark.sql.regions.ui.RegionsExplain
 
 /** All of ours that lives as long as one SparkContext: the planner process, the listeners, what was decided. */
@@ -69,9 +69,6 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
   def reason: Option[Refusal] = client.refusal
 
   def nextQuery(): Long = numbers.incrementAndGet()
-
-  /** Callbacks after every execution of a registered query, on Spark's listener thread. */
-  def onQueryEnd(callback: QueryEnds.Callback): Unit = profile.ends.add(callback)
 
   def status(session: SparkSession): Seq[(String, String)] = {
     keys.check(session.conf.getAll.keys)

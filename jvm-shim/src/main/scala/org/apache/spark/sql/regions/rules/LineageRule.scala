@@ -49,8 +49,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
 
   def apply(plan: LogicalPlan): LogicalPlan = {
     val started = System.nanoTime()
-    val floatAggregates = conf.getConf(RegionsConf.recycleFloatAggregates)
-    val signed = Signer.sign(plan, session, runtime.recycling.udfDigests, floatAggregates)
+    val signed = runtime.recycling.sign(session, plan)
     if (subquery) SubquerySignature.leave(plan, signed)
     noteRefusals(signed)
     // Before the plan is rewritten: the nodes above a load or a store are copies, which take the marks along.

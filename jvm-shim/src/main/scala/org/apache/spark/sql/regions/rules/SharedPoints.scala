@@ -29,11 +29,7 @@ object SharedPoints {
     SharedDataFrames.repeated().zipWithIndex.flatMap { case (sighted, i) =>
       for {
         plan <- OptimizerRuns.captureOptimized(session, session.sharedState.cacheManager.useCachedData(sighted.plan))
-        own = Signer.sign(
-          plan,
-          session,
-          runtime.recycling.udfDigests,
-          session.sessionState.conf.getConf(RegionsConf.recycleFloatAggregates))
+        own = runtime.recycling.sign(session, plan)
         root = own.nodes.head
         signature <- root.signature.toOption
         if root.notStorable.isEmpty

@@ -15,8 +15,7 @@ object WhyNot {
     val session = frame.sparkSession.asInstanceOf[SparkSession]
     val analyzed = session.sharedState.cacheManager.useCachedData(frame.queryExecution.normalized)
     val plan = OptimizerRuns.captureOptimized(session, analyzed).getOrElse(frame.queryExecution.optimizedPlan)
-    val floatAggregates = session.sessionState.conf.getConf(RegionsConf.recycleFloatAggregates)
-    val signed = Signer.sign(plan, session, runtime.recycling.udfDigests, floatAggregates)
+    val signed = runtime.recycling.sign(session, plan)
     val declined = declines(session, runtime, signed)
     val nodes = signed.nodes.map { node =>
       val answer = new JMap[String, Any]()
