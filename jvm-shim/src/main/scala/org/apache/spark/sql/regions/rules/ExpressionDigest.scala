@@ -74,7 +74,7 @@ private[rules] class ExpressionDigest(
       case _ =>
         check(expression)
         val digest = composite(expression, lambda, depth, digestOf)
-        if (lambda.isEmpty && definable(expression)) definitions.add(digest, definition(expression, digestOf))
+        if (lambda.isEmpty && definable(expression)) definitions.add(digest, definition(expression, digest, digestOf))
         digest
     }
   }
@@ -215,7 +215,7 @@ private[rules] class ExpressionDigest(
       case (plain, dataType) => ValueDigest(plain, dataType)
     }
     val digest = Digest("Literal", ValueDigest.typeKey(literal.dataType), value)
-    definitions.add(digest, Definition(Nil, _ => literal))
+    definitions.add(digest, Definition(Nil, _ => literal, _ => digest))
     digest
   }
 
@@ -263,41 +263,52 @@ private[rules] class ExpressionDigest(
     case _ => true
   }
 
-  private def definition(expression: Expression, digestOf: Expression => String): Definition = {
-    def same(a: Expression, b: Expression): Boolean = a eq b
+  private def definition(expression: Expression, digest: String, digestOf: Expression => String): Definition =
     expression match {
-      case _: And => operands(ExpressionDigest.flatten[And](expression), digestOf, _.reduce(And))
-      case _: Or => operands(ExpressionDigest.flatten[Or](expression), digestOf, _.reduce(Or))
+      case _: And => operands(expression, ExpressionDigest.flatten[And](expression), digestOf, _.reduce(And))
+      case _: Or => operands(expression, ExpressionDigest.flatten[Or](expression), digestOf, _.reduce(Or))
       case _: HigherOrderFunction =>
         val attributes = expression.references.toSeq
+        def at[T](values: Seq[T]): Map[ExprId, T] = attributes.map(_.exprId).zip(values).toMap
         Definition(
           attributes.map(digestOf),
           inputs => {
-            val by = attributes.map(_.exprId).zip(inputs).toMap
+            val by = at(inputs)
             expression.transform { case attribute: AttributeReference => by.getOrElse(attribute.exprId, attribute) }
-          }
+          },
+          inputs => new ExpressionDigest(context, at(inputs).get, special)(expression)
         )
-      case scalar: ScalarSubquery => Definition(Nil, _ => scalar)
+      case scalar: ScalarSubquery => Definition(Nil, _ => scalar, _ => digest)
       case _ =>
         val children = expression.children.toIndexedSeq
+        def same(a: Expression, b: Expression): Boolean = a eq b
         operands(
+          expression,
           children,
           digestOf,
           inputs => if (children.corresponds(inputs)(same)) expression else expression.withNewChildren(inputs))
     }
-  }
 
   /** Literals stay in the expression; only what comes from the rows is an input. */
   private def operands(
-      children: Seq[Expression],
+      expression: Expression,
+      all: Seq[Expression],
       digestOf: Expression => String,
       rebuild: Seq[Expression] => Expression): Definition = {
-    val inputs = children.filterNot(_.isInstanceOf[Literal]).map(digestOf)
-    Definition(inputs,
+    val variable = all.filterNot(_.isInstanceOf[Literal])
+    Definition(
+      variable.map(digestOf),
       values => {
         val next = values.iterator
-        rebuild(children.map { case literal: Literal => literal; case _ => next.next() })
-      })
+        rebuild(all.map { case literal: Literal => literal; case _ => next.next() })
+      },
+      values => {
+        val by = new IdentityHashMap[Expression, String]()
+        variable.zip(values).foreach { case (operand, value) => by.put(operand, value) }
+        def given(e: Expression): String = if (by.containsKey(e)) by.get(e) else special(e)
+        new ExpressionDigest(context, columns, given)(expression)
+      }
+    )
   }
 }
 

@@ -22,12 +22,17 @@ object UdfDigests {
  *
  * @param inputs digests of the values that the expression reads
  * @param rebuild the expression over other expressions for `inputs`, in that order
+ * @param over the expression's digest where `inputs` are other values
  */
-private[rules] final case class Definition(inputs: Seq[String], rebuild: Seq[Expression] => Expression)
+private[rules] final case class Definition(
+    inputs: Seq[String],
+    rebuild: Seq[Expression] => Expression,
+    over: Seq[String] => String)
 
 /** Every definition met while a plan is signed. */
 private[rules] final class Definitions {
   private val known = mutable.HashMap[String, Definition]()
+  private val markedBefore = mutable.HashMap[String, mutable.HashMap[String, String]]()
 
   def add(digest: String, definition: => Definition): Unit =
     if (!known.contains(digest)) known(digest) = definition
@@ -36,16 +41,21 @@ private[rules] final class Definitions {
 
   /**
    * The digest of the same value in the rows of one factor of a product, where the sources have the `mark` of that
-   * factor. What computes it there computes it here.
+   * factor. A function of marked values has the digest that it gets when it is computed above the product: Catalyst
+   * moves filters and projections through it.
    */
   def marked(mark: String, digest: String): String = {
-    val own = Digest("marked", mark, digest)
-    if (!known.contains(own)) {
-      known.get(digest).foreach { definition =>
-        known(own) = Definition(definition.inputs.map(marked(mark, _)), definition.rebuild)
+    val below = markedBefore.getOrElseUpdate(mark, mutable.HashMap.empty)
+    below.getOrElse(
+      digest, {
+        val own = known.get(digest) match {
+          case Some(definition) => definition.over(definition.inputs.map(marked(mark, _)))
+          case None => Digest("marked", mark, digest)
+        }
+        below(digest) = own
+        own
       }
-    }
-    own
+    )
   }
 
   /** Whether `digest` is a function of the values in `given`. */

@@ -14,9 +14,8 @@ private[rules] final class Conjuncts(context: ExpressionContext, digest: Express
       case _: SubqueryExpression => true
       case _ => false
     }
-    val reads =
-      if (exists) condition.references.toSeq.map(digest(_))
-      else context.definitions.get(own).fold(Seq(own))(_.inputs)
+    // A filter may stand in a stored column as it is, without what it is computed from.
+    val reads = if (exists) condition.references.toSeq.map(digest(_)) else Seq(own)
     val notNull = condition match {
       case IsNotNull(value) => Some(digest(value))
       case _ => None

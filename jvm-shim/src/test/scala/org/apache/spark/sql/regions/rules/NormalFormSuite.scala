@@ -71,6 +71,11 @@ class NormalFormSuite extends SignerSuite {
     "select x.o_id, y.o_id from orders x join orders y on x.o_cust = y.o_cust where x.o_id > 5"
   )
 
+  same("a filter on a computed column, above or below a self join")(
+    "select * from (select a.o_id i, b.o_id j, datediff(a.o_date, b.o_date) + a.o_cust d, a.o_total * 2 t from orders a join orders b on a.o_cust = b.o_cust) where t > 9 and i in (1, 2)",
+    "select a.i, b.o_id, datediff(a.o_date, b.o_date) + a.o_cust, t from (select o_id i, o_cust, o_date, o_total * 2 t from orders where o_total * 2 > 9 and o_id in (2, 1)) a join orders b on a.o_cust = b.o_cust"
+  )
+
   different("selected columns")("select o_id from orders", "select o_cust from orders")
   different("a constant")("select o_id from orders where o_id > 5", "select o_id from orders where o_id > 6")
   different("a type of a constant")("select cast(1 as int)", "select cast(1 as bigint)")
@@ -85,6 +90,10 @@ class NormalFormSuite extends SignerSuite {
   different("the two sides of a self join")(
     "select a.o_id from orders a join orders b on a.o_cust = b.o_id where a.o_id > 5",
     "select b.o_id from orders a join orders b on a.o_cust = b.o_id where a.o_id > 5"
+  )
+  different("a computed column of either side of a self join")(
+    "select upper(a.o_status) from orders a join orders b on a.o_cust = b.o_id",
+    "select upper(b.o_status) from orders a join orders b on a.o_cust = b.o_id"
   )
   different("the condition of a self join")(
     "select a.o_id from orders a join orders b on a.o_cust = b.o_id",

@@ -96,6 +96,10 @@ class OverSuite extends SignerSuite {
     "select a.o_id x, b.o_id y, a.o_total t, b.o_total u from orders a join orders b on a.o_cust = b.o_cust",
     "select b.o_id, a.o_total - b.o_total from orders a join orders b on a.o_cust = b.o_cust where a.o_total <> b.o_total and a.o_id + 1 > 20 and b.o_id is not null"
   )
+  serves("self join, filtered on computed columns that are stored without their inputs")(
+    "select a.o_id x, upper(a.o_status) s, transform(b.o_tags, t -> t + 1) g, a.o_total > 9 or b.o_total > 7 m from orders a join orders b on a.o_cust = b.o_cust",
+    "select a.o_id, transform(b.o_tags, u -> u + 1) from orders a join orders b on a.o_cust = b.o_cust where upper(a.o_status) = 'S1' and size(transform(b.o_tags, t -> t + 1)) > 0 and (a.o_total > 9 or b.o_total > 7)"
+  )
   serves("semi join kept")(
     "select * from orders where exists (select 1 from items where i_order = o_id and i_qty > 9)",
     "select o_status from orders where o_total > 20 and exists (select 1 from items where i_qty > 9 and i_order = o_id)"
