@@ -14,9 +14,9 @@ from typing import Literal
 
 PREFIX = "spark.regions."
 
-Kind = Literal["bool", "int", "string", "time", "bytes"]
+Kind = Literal["bool", "int", "share", "string", "time", "bytes"]
 When = Literal["startup", "runtime"]
-Value = bool | int | str | None
+Value = bool | int | float | str | None
 
 _SECOND = 1_000_000
 _MICROSECONDS = {
@@ -66,6 +66,7 @@ class Conf:
         return {
             "bool": "true or false",
             "int": "a whole number",
+            "share": "a number from 0 to 1",
             "string": "text",
             "time": "a time such as 200ms, 5s or 7d",
             "bytes": "a size such as 512m or 10g",
@@ -89,6 +90,10 @@ class Conf:
             return value
         if value == "" and self.default == "":
             return None
+        if self.kind == "share":
+            if not re.fullmatch(r"0(\.[0-9]*)?|1(\.0*)?|\.[0-9]+", value):
+                raise ValueError(self.expected)
+            return float(value)
         number = self._number(value.lower())
         if number is None or (self.minimum is not None and number < self.minimum):
             raise ValueError(self.expected)
@@ -231,6 +236,15 @@ CONFS: tuple[Conf, ...] = (
         "runtime",
         "Number of past runs of an application over which frequencies of use are counted.",
         minimum=1,
+    ),
+    Conf(
+        "spark.regions.recycle.firstUseOverhead",
+        "share",
+        "0.2",
+        "runtime",
+        "A DataFrame that the program still holds is stored while the first query built on it runs, before any use of "
+        "it is known, if that adds at most this share to the query's own work; else it is given up half-way. 0 waits "
+        "for the second use.",
     ),
     Conf(
         "spark.regions.recycle.namespace",

@@ -14,6 +14,7 @@ from types import MappingProxyType
 _TABLE: dict[str, str] = {
     # Why an action was taken.
     "BENEFIT": "The expected uses save more than reading and writing cost",
+    "HELD": "The program still refers to this DataFrame and may use it again; given up if writing takes long",
     "SKI_RENTAL": "Recomputing has already cost as much as an entry would have",
     "ALWAYS": "The strategy acts at every eligible point",
     "LATEST": "The last storable point of the plan",

@@ -41,13 +41,18 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """A DataFrame of the user's, wider than the node that it would replace."""
+    """A DataFrame of the user's, wider than the node that it would replace.
+
+    :param seen: queries of this session built on it, this one included
+    :param held: the first of them, and the program still refers to the DataFrame
+    """
 
     ref: str
     node: int
     seen: int
     signature: Signature
     row_bytes: float
+    held: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +162,14 @@ def _shared(raw: Mapping[str, Any]) -> Shared:
     signed = signature(raw)
     if signed is None:
         raise ValueError("a shared DataFrame without lineage")
-    return Shared(str(raw["ref"]), int(raw["node"]), int(raw.get("seen", 0)), signed, float(raw.get("rowBytes") or 0.0))
+    return Shared(
+        ref=str(raw["ref"]),
+        node=int(raw["node"]),
+        seen=int(raw.get("seen", 0)),
+        signature=signed,
+        row_bytes=float(raw.get("rowBytes") or 0.0),
+        held=bool(raw.get("held", False)),
+    )
 
 
 def _parents(root: int, nodes: Mapping[int, Node]) -> dict[int, int]:

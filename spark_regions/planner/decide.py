@@ -13,6 +13,7 @@ from spark_regions.dag.records import Entry, GraphView
 from spark_regions.errors import InvalidRequest
 from spark_regions.recycle.admission import expired, shadowed
 from spark_regions.recycle.antichain import Choice
+from spark_regions.recycle.first_use import held_point
 from spark_regions.recycle.frequency import Probability
 from spark_regions.recycle.matching import Match, match
 from spark_regions.recycle.points import Decline, Point, Situation, eligible, points, shared_points
@@ -32,6 +33,7 @@ class Confs:
     persist: bool = True
     persist_max_bytes: int = 0
     window: int = 20
+    first_use_overhead: float = 0.0
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> Confs:
@@ -47,6 +49,7 @@ class Confs:
                 persist=_flag(raw.get("persist", True)),
                 persist_max_bytes=int(raw.get("persistMaxBytes") or 0),
                 window=int(raw.get("window") or 20),
+                first_use_overhead=float(raw.get("firstUseOverhead") or 0.0),
             )
         except (TypeError, ValueError) as error:
             raise InvalidRequest(f"confs: {error}") from error
@@ -84,8 +87,9 @@ def propose(
             if number not in loads:
                 declines.append(Decline(number, _unusable(found.entry), found.entry.id))
         declines += [Decline(number, near.code, f"{near.detail}: {near.entry}") for number, near in missed.items()]
-        # An entry remembers what it cost to make, for plans whose own statistics are gone or saw it loaded only.
-        floors = {number: found.entry.recompute_seconds for number, found in loads.items()}
+        # An entry remembers what it cost to make, with all of its columns: an upper bound, for plans whose own
+        # statistics are gone or saw it loaded only.
+        floors = {n: found.entry.recompute_seconds for n, found in loads.items() if n not in prefixes}
     else:
         loads = {}
     fresh = recompute_seconds(plan, own, parallelism, prefixes=prefixes, floors=floors)
@@ -99,7 +103,7 @@ def propose(
     measured += shared_points(plan, view, by_node, with_loads, rates, parallelism, Probability.WINDOW)
     fitting = [point for point in measured if point.bytes <= confs.max_bytes]
     declines += [Decline(p.node, "TOO_LARGE", f"{p.bytes:.0f} bytes") for p in measured if p.bytes > confs.max_bytes]
-    situation = Situation(plan, loads, gains, tuple(fitting), candidates)
+    situation = Situation(plan, loads, gains, tuple(fitting), candidates, _held(plan, view, confs))
     choice = strategy(confs.strategy if confs.recycle else "off")(situation)
     taken = set(choice.loads) | {point.node for point, _ in choice.stores}
     over = plan.above(taken)
@@ -110,6 +114,18 @@ def propose(
         proposal.persists = _persists(plan, view, with_loads, rates, parallelism, taken | over)
     proposal.declines = declines
     return proposal
+
+
+def _held(plan: Plan, view: GraphView, confs: Confs) -> tuple[Point, ...]:
+    """DataFrames held by the program of which the graph knows nothing; what it knows is judged by its numbers."""
+    if confs.first_use_overhead <= 0:
+        return ()
+    unknown = [
+        shared
+        for shared in plan.shared
+        if not any(variant.executions for variant in view.by_core.get(shared.signature.core, ()))
+    ]
+    return tuple(point for shared in unknown if (point := held_point(plan, shared)))
 
 
 def _persists(

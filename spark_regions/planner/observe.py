@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spark_regions.dag.moments import Moments
@@ -17,6 +17,7 @@ from spark_regions.store.graph import Batch
 class Lesson:
     """Observations of one query.
 
+    :param totals: task-seconds of each node with all below it, where nothing below was loaded
     :param private: variants that only this application can meet again
     :param demanded: edges of the query, private ones too
     """
@@ -26,6 +27,7 @@ class Lesson:
     edges: list[tuple[str, str]]
     columns: list[tuple[str, str, tuple[str, ...] | None]]
     demanded: list[tuple[str, str]]
+    totals: Mapping[int, float] = field(default_factory=dict)
 
     def fill(self, batch: Batch) -> None:
         for variant in self.variants:
@@ -80,6 +82,7 @@ def learn(event: Mapping[str, Any], plan: Plan | None, loaded: set[int]) -> Less
         edges=[(child, parent) for child, parent in edges if child not in session and parent not in session],
         columns=_columns(plan, session) if plan else [],
         demanded=edges,
+        totals=totals,
     )
 
 

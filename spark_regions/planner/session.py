@@ -45,6 +45,16 @@ class Remembered:
     decided: float = field(default_factory=time.monotonic)
 
 
+@dataclass(frozen=True, slots=True)
+class Unpriced:
+    """An entry that is written before anything was known of it."""
+
+    query: int
+    node: int
+    parallelism: int
+    decided: float
+
+
 @dataclass(slots=True)
 class Counters:
     decisions: int = 0
@@ -68,6 +78,7 @@ class Session:
         self._queries: OrderedDict[int, Remembered] = OrderedDict()
         self._expected: dict[str, float] = {}
         self._over: dict[int, float] = {}
+        self._held: dict[str, Unpriced] = {}
 
     def decide(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """The answer to a `decide` request.
@@ -109,6 +120,7 @@ class Session:
         elif kind in ("abandoned", "invalid"):
             self.counters.abandoned += kind == "abandoned"
             self._expected.pop(str(event["entry"]), None)
+            self._held.pop(str(event["entry"]), None)
             self.store.abandon(str(event["entry"]), f"{event.get('code', '')} {event.get('detail', '')}".strip()[:1000])
         elif kind == "released":
             query = event.get("query")
@@ -198,6 +210,8 @@ class Session:
                 continue
             self._expected[entry.id] = point.bytes / ratio
             self.counters.stores += 1
+            if point.held:
+                self._held[entry.id] = Unpriced(query, point.node, remembered.parallelism, remembered.decided)
             actions.append(
                 {
                     "kind": "store",
@@ -207,6 +221,7 @@ class Session:
                     "location": entry.location,
                     "columns": list(entry.columns),
                     "maxBytes": entry.bytes,
+                    "maxOverhead": confs.first_use_overhead if point.held else None,
                     "saving": round(max(point.benefit, 0.0), 4),
                     "reason": reason,
                 }
@@ -216,8 +231,9 @@ class Session:
     def _new_entry(
         self, point: Point, reason: str, query: int, plan: Plan, confs: Confs, fresh: Mapping[int, Estimate]
     ) -> Entry:
-        # Without an estimate (strategy always), a sixteenth of the budget leaves room for the plan's other points.
-        size = reservation(point.bytes, confs.max_bytes) if point.bytes else max(confs.max_bytes // 16, 1)
+        # Without an estimate, a part of the budget: strategy always has other points of the plan to make room for.
+        unknown = max(confs.max_bytes // (4 if point.held else 16), 1)
+        size = reservation(point.bytes, confs.max_bytes) if point.bytes else unknown
         operator = plan.nodes[point.node].operator
         # Without any load, since what is loaded now may be evicted before this entry is.
         whole = fresh.get(point.node)
@@ -266,12 +282,21 @@ class Session:
             loaded = {remembered.loads[name][0] for name in ran if name in remembered.loads} if remembered else set()
             lesson = learn(event, remembered.plan if remembered else None, loaded)
             self.graph.record(lesson.fill, lesson.private, lesson.demanded)
+            self._price(query, lesson.totals)
             for name, load in ran.items():
                 self._loaded(name, load, remembered)
         if remembered is not None:
             for name in remembered.loads:
                 self.store.release(self.run, name, query)
         self._over[query] = time.monotonic()
+
+    def _price(self, query: int, totals: Mapping[int, float]) -> None:
+        """What computing the query's entries took, for those that were stored unseen."""
+        for name, held in list(self._held.items()):
+            if held.query == query:
+                del self._held[name]
+                if held.node in totals:
+                    self.store.price(name, totals[held.node] / held.parallelism)
 
     def _loaded(self, name: str, load: Mapping[str, Any], remembered: Remembered | None) -> None:
         seconds, size = load.get("seconds"), load.get("bytes")
@@ -298,6 +323,11 @@ class Session:
             log.warning("entry %s was written and dropped: %s", name, outcome)
         else:
             self.counters.commits += 1
+            if name in self._held:
+                # The query may not have been reported yet, and the next one is to know that loading pays.
+                held = self._held[name]
+                wall = time.monotonic() - held.decided
+                self.store.price(name, max(0.0, wall - float(event.get("seconds") or 0) / held.parallelism))
         expected = self._expected.pop(name, 0.0)
         if expected > 256 * 1024 and size:
             ratio = min(4.0, max(0.02, size / expected))

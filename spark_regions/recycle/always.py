@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from spark_regions.costs.rates import WRITE_OVERHEAD_SECONDS
 from spark_regions.recycle.antichain import Choice
+from spark_regions.recycle.first_use import unmeasured
 from spark_regions.recycle.points import Point, Situation
-from spark_regions.stats.estimate import Estimate
 
 
 def choose(situation: Situation) -> Choice:
@@ -34,10 +34,7 @@ def choose(situation: Situation) -> Choice:
         if number in situation.eligible and signature is not None:
             if signature.lineage not in lineages:
                 lineages.add(signature.lineage)
-                unmeasured = Point(
-                    number, signature, Estimate(0.0, 0.0), 0.0, WRITE_OVERHEAD_SECONDS, 0.0, 0, 0.0, 0.0, 0.0
-                )
-                stores.append((measured.get(number, unmeasured), "ALWAYS"))
+                stores.append((measured.get(number) or unmeasured(number, signature, WRITE_OVERHEAD_SECONDS), "ALWAYS"))
             continue
         stack.extend(reversed(plan.nodes[number].children))
     return Choice(loads, tuple(stores), ())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from spark_regions.recycle.antichain import Choice, Verdict, best_antichain
+from spark_regions.recycle.first_use import with_held
 from spark_regions.recycle.points import Decline, Point, Situation
 from spark_regions.recycle.ski_rental import ski_rental
 
@@ -31,7 +32,7 @@ def choose(situation: Situation) -> Choice:
             f"{expected:.1f} uses of {point.benefit:.2f} s, write {point.write_seconds:.2f} s",
         )
 
-    return best_antichain(situation, markov)
+    return with_held(situation, best_antichain(situation, markov))
 
 
 def pareto_front(points: Iterable[Point]) -> list[Point]:

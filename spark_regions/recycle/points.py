@@ -40,6 +40,7 @@ class Point:
     :param session: uses expected from this session's own repeats
     :param probability: eq. 6
     :param extra_seconds: what computing it now costs beyond the node that it replaces
+    :param held: nothing is known of it, but the program can use it again: stored if that adds little to the query
     """
 
     node: int
@@ -54,6 +55,7 @@ class Point:
     probability: float
     ref: str | None = None
     extra_seconds: float = 0.0
+    held: bool = False
 
     @property
     def benefit(self) -> float:
@@ -73,6 +75,7 @@ class Situation:
     :param load_gains: what loading it saves now, in seconds
     :param points: what could be stored
     :param eligible: nodes that may be stored, measured or not
+    :param held: DataFrames that the program holds and that nobody has used before
     """
 
     plan: Plan
@@ -80,6 +83,7 @@ class Situation:
     load_gains: Mapping[int, float]
     points: tuple[Point, ...]
     eligible: frozenset[int]
+    held: tuple[Point, ...] = ()
     confs: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -158,7 +162,7 @@ def shared_points(
     parallelism: int,
     rule: Probability,
 ) -> list[Point]:
-    """Wider DataFrames that this session has used at least twice, this query included.
+    """Wider DataFrames that this session has used at least twice, this query included, or that were measured earlier.
 
     Their rows and times come from whatever was measured on the same core; else from the replaced node, scaled by width.
     A later use reads only the columns that it needs, about the node's width.
@@ -166,7 +170,13 @@ def shared_points(
     found: list[Point] = []
     for shared in plan.shared:
         node = plan.nodes[shared.node]
-        if shared.seen < 2 or node.signature is None or node.session or not node.storable or not node.children:
+        if (
+            (shared.seen < 2 and not shared.held)
+            or node.signature is None
+            or node.session
+            or not node.storable
+            or not node.children
+        ):
             continue
         if _same_as_source(plan, shared.node) or not serves_cleanly(plan, node.signature, shared):
             continue
@@ -182,7 +192,7 @@ def shared_points(
         exact = nodes.get(shared.node)
         here = recompute.get(shared.node)
         lineages = {v.lineage for v in kin} | {shared.signature.lineage, node.signature.lineage}
-        before = max(shared.seen - 1, sum(session_uses(each, view) for each in lineages))
+        before = max(shared.seen - 1, 0, sum(session_uses(each, view) for each in lineages))
         found.append(
             Point(
                 node=shared.node,

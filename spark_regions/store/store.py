@@ -189,6 +189,10 @@ class Store:
 
         self._remove_unleased(self.catalog.write(work))
 
+    def price(self, name: str, seconds: float) -> None:
+        """What computing an entry took, where that was not known when it was decided."""
+        self.catalog.write(lambda connection: records.update(connection, name, recompute_seconds=seconds))
+
     def used(self, name: str, predicted: float, measured: float, contradicted: bool) -> None:
         """A load ran: what it was predicted to save, and what it saved."""
         now = self.clock()

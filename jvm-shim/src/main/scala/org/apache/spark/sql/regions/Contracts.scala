@@ -92,6 +92,7 @@ final case class StoreOrder(
     lineage: String,
     columns: Seq[String],
     maxBytes: Long,
+    maxOverhead: Option[Double],
     inputs: Seq[InputListing],
     query: Long,
     onEnd: StoreOutcome => Unit)

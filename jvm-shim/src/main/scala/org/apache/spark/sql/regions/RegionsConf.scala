@@ -88,6 +88,14 @@ object RegionsConf {
     "Number of recent runs from which expected uses are estimated.")
     .intConf.checkValue(_ > 0, "must be greater than 0").createWithDefault(20)
 
+  val recycleFirstUseOverhead: ConfigEntry[Double] = runtime(
+    "recycle.firstUseOverhead",
+    "A DataFrame that the program still holds is stored while the first query built on it runs, before any use of it " +
+      "is known, if that adds at most this share to the query's own work; else it is given up half-way. 0 waits for " +
+      "the second use."
+  )
+    .doubleConf.checkValue(share => share >= 0 && share <= 1, "must be from 0 to 1").createWithDefault(0.2)
+
   val recycleNamespace: ConfigEntry[String] = startup("recycle.namespace",
     "Entries are shared inside a namespace only. Empty: the Spark user.")
     .stringConf.checkValue(name => !name.contains("/") && !name.contains("\\") && !name.startsWith("."),
@@ -124,6 +132,7 @@ object RegionsConf {
     recycleTtl,
     recycleStrategy,
     recycleWindow,
+    recycleFirstUseOverhead,
     recycleNamespace,
     recycleFloatAggregates,
     persistEnabled,

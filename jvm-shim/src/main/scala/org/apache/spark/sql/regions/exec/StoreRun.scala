@@ -33,6 +33,7 @@ private[exec] final class StoreRun(val order: StoreOrder) extends Logging {
   private val kept = mutable.LongMap.empty[PartitionReport]
   private var bytes = 0L
   private val directory = new Path(order.location)
+  private val ordered = System.nanoTime()
 
   def writing: Boolean = synchronized(state == Writing)
   def ended: Boolean = synchronized(state == Ended)
@@ -72,11 +73,18 @@ private[exec] final class StoreRun(val order: StoreOrder) extends Logging {
     val reports = new StoreReports(this)
     session.sparkContext.register(reports)
     val spec = new TeeSpec(
-      order.location, new SerializableConfiguration(TeeSpec.conf(conf, schema)), order.maxBytes, this)
+      order.location, new SerializableConfiguration(TeeSpec.conf(conf, schema)), order.maxBytes, allowance(session),
+      this)
     state = Writing
     // No task will ever report: nothing is exactly what there is.
     if (partitions == 0) complete()
     (spec, reports)
+  }
+
+  /** Earlier stages of the query are over when this one is started: their core-seconds are part of its work. */
+  private def allowance(session: SparkSession): Option[Allowance] = order.maxOverhead.map { share =>
+    val cores = math.max(1, session.sparkContext.defaultParallelism)
+    Allowance(share, (System.nanoTime() - ordered) * cores / math.max(1, partitions))
   }
 
   /** Takes over the reports of one successful task. */

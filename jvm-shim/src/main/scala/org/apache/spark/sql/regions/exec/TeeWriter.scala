@@ -20,6 +20,22 @@ import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.SerializableConfiguration
 
 /**
+ * How long a task may write.
+ *
+ * @param share of the work that the query does anyway
+ * @param priorNanos a partition's part of the work of earlier stages
+ */
+private[exec] final case class Allowance(share: Double, priorNanos: Long) {
+  def exceeded(written: Long, others: Long): Boolean =
+    written > Allowance.graceNanos && written > share * (others + priorNanos)
+}
+
+private[exec] object Allowance {
+  // The first rows pay for class loading and compilation.
+  val graceNanos: Long = 300L * 1000 * 1000
+}
+
+/**
  * What a task needs in order to write. The driver serializes it for every stage that it submits; once the run has
  * ended, or has every partition, what arrives in the tasks is [[TeeSpec.off]] and rows pass untouched. So a second
  * action on the same DataFrame, or the real pass after a range partitioner's sampling pass, does not write again.
@@ -28,6 +44,7 @@ private[exec] final class TeeSpec(
     val location: String,
     val conf: SerializableConfiguration,
     val maxBytes: Long,
+    val allowance: Option[Allowance],
     @transient private val run: StoreRun)
     extends Serializable {
   def active: Boolean = conf != null
@@ -36,7 +53,7 @@ private[exec] final class TeeSpec(
 }
 
 private[exec] object TeeSpec {
-  val off: TeeSpec = new TeeSpec("", null, 0L, null)
+  val off: TeeSpec = new TeeSpec("", null, 0L, None, null)
 
   /** Everything that shapes the file is set here, so that no conf of the session or cluster changes what is stored. */
   def conf(base: Configuration, schema: StructType): Configuration = {
@@ -62,7 +79,10 @@ private[exec] final class TeeWriter(spec: TeeSpec, reports: StoreReports, partit
   private var path: Path = _
   private var rows = 0L
   private var nanos = 0L
+  private var quick = 0L
+  private var quickNanos = 0L
   private var done = false
+  private val began = System.nanoTime()
 
   // Runs before the listeners of the child, which were registered earlier and free what its rows point into.
   context.addTaskCompletionListener[Unit] { _ =>
@@ -74,13 +94,16 @@ private[exec] final class TeeWriter(spec: TeeSpec, reports: StoreReports, partit
     if (!done) {
       try {
         if (writer == null) open()
-        if ((rows & sampleMask) == 0) {
+        if ((rows & sampleMask) == sampleMask) {
           val start = System.nanoTime()
           writer.write(row)
-          nanos += (System.nanoTime() - start) * (sampleMask + 1)
+          sampled(System.nanoTime() - start)
         } else writer.write(row)
         rows += 1
-        if ((rows & checkMask) == 0) checkBudget()
+        if ((rows & checkMask) == 0) {
+          checkBudget()
+          checkAllowance()
+        }
       } catch { case Failures(error) => fault(error) }
     }
   }
@@ -132,6 +155,21 @@ private[exec] final class TeeWriter(spec: TeeSpec, reports: StoreReports, partit
       stop(Refusal("OVER_BUDGET", s"partition $partition alone exceeds ${spec.maxBytes} bytes"))
     }
 
+  // A page that is compressed, a collection, a class that is loaded: the sampled row met it, the 31 others did not.
+  private def sampled(took: Long): Unit =
+    if (took <= slowRowNanos) {
+      quick += 1
+      quickNanos += took
+      nanos += took * (sampleMask + 1)
+    } else nanos += took + (if (quick > 0) quickNanos / quick * sampleMask else 0L)
+
+  private def checkAllowance(): Unit = spec.allowance.foreach { allowance =>
+    val others = System.nanoTime() - began - nanos
+    if (!done && allowance.exceeded(nanos, others)) {
+      stop(Refusal("NOT_WORTH_WRITING", f"${nanos / 1e9}%.2f s written in ${(others + nanos) / 1e9}%.2f s of a task"))
+    }
+  }
+
   private def fault(error: Throwable): Unit = if (error ne Stopped) {
     logWarning(s"Storing partition $partition in ${spec.location} failed; the query goes on without it", error)
     stop(Refusal("WRITE_FAILED", Failures.text(error)))
@@ -165,6 +203,7 @@ private[exec] object TeeWriter {
   val codec: CompressionCodecName = CompressionCodecName.ZSTD
   private val sampleMask = 31L
   private val checkMask = 1023L
+  private val slowRowNanos = 50L * 1000
 
   private object Stopped extends RuntimeException(null, null, false, false)
 

@@ -116,6 +116,7 @@ private[rules] final class Applying(
       target.signature.lineage,
       chosen.map(_._1),
       action.path("maxBytes").asLong(Long.MaxValue),
+      Option(action.path("maxOverhead")).filter(_.isNumber).map(_.asDouble),
       signed.inputs(node),
       notes.query,
       outcome => runtime.recycling.stored(notes.query, outcome)

@@ -33,7 +33,8 @@ private[rules] object DecideRequest {
         "recycle" -> conf.getConf(RegionsConf.recycleEnabled),
         "persist" -> conf.getConf(RegionsConf.persistEnabled),
         "persistMaxBytes" -> runtime.recycling.persistMaxBytes(session),
-        "window" -> conf.getConf(RegionsConf.recycleWindow)
+        "window" -> conf.getConf(RegionsConf.recycleWindow),
+        "firstUseOverhead" -> conf.getConf(RegionsConf.recycleFirstUseOverhead)
       ),
       "parallelism" -> session.sparkContext.defaultParallelism,
       "root" -> 0,
@@ -80,6 +81,7 @@ private[rules] object DecideRequest {
       "ref" -> p.ref,
       "node" -> p.node,
       "seen" -> p.seen,
+      "held" -> p.held,
       "rowBytes" -> width(p.columns.map(_._2))) ++
       signature(p.signature.copy(columns = p.columns.map(_._1))): _*)
 

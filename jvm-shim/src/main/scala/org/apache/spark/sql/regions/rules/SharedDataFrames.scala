@@ -8,6 +8,7 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.classic.Dataset
+import org.apache.spark.sql.execution.datasources.LogicalRelation
 import org.apache.spark.sql.regions.Guard
 
 /**
@@ -22,10 +23,14 @@ object SharedDataFrames {
   private val sightings = TreeNodeTag[AtomicInteger]("spark_regions.sightings")
   private val current = new ThreadLocal[Seq[LogicalPlan]]
 
+  /** Files smaller than this in all are read again sooner than a first use is looked into. */
+  private val leastInputBytes = 8L << 20
+
   /** The most candidates handed to the planner for one query; each costs an optimizer run. */
   private val most = 2
 
-  final case class Sighted(plan: LogicalPlan, seen: Int)
+  /** @param held met for the first time, and the program can use it again */
+  final case class Sighted(plan: LogicalPlan, seen: Int, held: Boolean)
 
   def note(analyzed: LogicalPlan): Unit = {
     val frames = analyzed match {
@@ -41,12 +46,45 @@ object SharedDataFrames {
     current.set(frames)
   }
 
-  /** The DataFrames below the query last noted on this thread that earlier queries were built on too, widest first. */
-  def repeated(): Seq[Sighted] = {
+  /**
+   * The DataFrames below the query last noted on this thread that earlier queries were built on too, widest first; where
+   * there is none, the one that the program holds.
+   *
+   * @param firstUse whether a DataFrame may be offered that no earlier query was built on
+   */
+  def repeated(firstUse: Boolean): Seq[Sighted] = {
     val frames = Option(current.get).getOrElse(Nil)
     current.remove()
-    frames.flatMap(f => f.getTagValue(sightings).map(_.get).filter(_ >= 2).map(Sighted(f, _))).take(most)
+    val seen = frames.flatMap(f => f.getTagValue(sightings).map(_.get).filter(_ >= 2).map(Sighted(f, _, held = false)))
+    if (seen.nonEmpty || !firstUse || frames.isEmpty) seen.take(most) else held(frames).toSeq
   }
+
+  /**
+   * The outermost DataFrame that the program holds. Below filters the next one, if it is held as well: who filters a
+   * DataFrame and keeps it has more to ask of it.
+   */
+  private def held(frames: Seq[LogicalPlan]): Option[Sighted] = {
+    val ids = HeldDataFrames.ids()
+    def isHeld(plan: LogicalPlan): Boolean = plan.getTagValue(Dataset.DATASET_ID_TAG).exists(_.exists(ids))
+    def unfiltered(plan: LogicalPlan): LogicalPlan = plan match {
+      case filter: Filter => unfiltered(filter.child)
+      case alias: SubqueryAlias => unfiltered(alias.child)
+      case other => other
+    }
+    frames.find(isHeld).map { outermost =>
+      val inner = unfiltered(outermost)
+      if (isHeld(inner) && worthwhile(inner)) inner else outermost
+    }.filter(plan => costly(plan) && inputBytes(plan) >= leastInputBytes).map(Sighted(_, 1, held = true))
+  }
+
+  /** Rows of files passed on, filtered or not, are about as quick to read as a copy of them. */
+  private def costly(plan: LogicalPlan): Boolean = plan.exists {
+    case _: Join | _: Aggregate | _: Window | _: Distinct => true
+    case p => usesPython(p)
+  }
+
+  private def inputBytes(plan: LogicalPlan): BigInt =
+    plan.collectLeaves().collect { case relation: LogicalRelation => BigInt(relation.relation.sizeInBytes) }.sum
 
   private def datasets(plan: LogicalPlan, root: Boolean): Seq[LogicalPlan] = {
     val here = !root && plan.getTagValue(Dataset.DATASET_ID_TAG).isDefined && worthwhile(plan)
@@ -55,8 +93,10 @@ object SharedDataFrames {
 
   private def worthwhile(plan: LogicalPlan): Boolean = plan.exists {
     case _: Join | _: Aggregate | _: Window | _: Generate | _: Distinct | _: Union | _: Filter => true
-    case p => p.expressions.exists(_.exists(_.isInstanceOf[PythonUDF]))
+    case p => usesPython(p)
   }
+
+  private def usesPython(plan: LogicalPlan): Boolean = plan.expressions.exists(_.exists(_.isInstanceOf[PythonUDF]))
 }
 
 /** Only looks; returns the plan as it is. */

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.regions.rules
 
-import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.catalyst.expressions.{Attribute, PythonUDF}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.regions._
@@ -8,6 +8,7 @@ import org.apache.spark.sql.regions._
 /**
  * A DataFrame that earlier queries of the session were built on, and the node of the present query that it could stand in for.
  *
+ * @param held no earlier query was built on it, but the program still refers to it
  * @param plan the DataFrame's own optimized plan, with all its columns
  * @param columns digest and attribute of each distinct column
  */
@@ -15,6 +16,7 @@ final case class SharedPoint(
     ref: String,
     node: Int,
     seen: Int,
+    held: Boolean,
     plan: LogicalPlan,
     signature: Signature,
     columns: Seq[(String, Attribute)])
@@ -26,17 +28,28 @@ object SharedPoints {
     found(session, runtime, signed).groupBy(p => (p.node, p.signature.lineage)).values.map(_.maxBy(_.seen)).toSeq
 
   private def found(session: SparkSession, runtime: RegionsRuntime, signed: SignedPlan): Seq[SharedPoint] =
-    SharedDataFrames.repeated().zipWithIndex.flatMap { case (sighted, i) =>
-      for {
-        plan <- OptimizerRuns.captureOptimized(session, session.sharedState.cacheManager.useCachedData(sighted.plan))
-        own = runtime.recycling.sign(session, plan)
-        root = own.nodes.head
-        signature <- root.signature.toOption
-        if root.notStorable.isEmpty
-        columns = own.storeColumns(root)
-        node <- signed.nodes.find(replaceable(signed, _, plan, signature, columns))
-      } yield SharedPoint(s"s$i", node.id, sighted.seen, plan, signature, columns)
+    SharedDataFrames.repeated(
+      session.sessionState.conf.getConf(RegionsConf.recycleFirstUseOverhead) > 0).zipWithIndex.flatMap {
+      case (sighted, i) =>
+        for {
+          plan <- OptimizerRuns.captureOptimized(session, session.sharedState.cacheManager.useCachedData(sighted.plan))
+          own = runtime.recycling.sign(session, plan)
+          root = own.nodes.head
+          signature <- root.signature.toOption
+          if root.notStorable.isEmpty
+          columns = own.storeColumns(root)
+          node <- signed.nodes.find(replaceable(signed, _, plan, signature, columns))
+          if !sighted.held || !asksForMorePython(node, plan)
+        } yield SharedPoint(s"s$i", node.id, sighted.seen, sighted.held, plan, signature, columns)
     }
+
+  /** A Python function may take any time: for a use that may never come, none is called that this query does not call. */
+  private def asksForMorePython(node: SignedNode, plan: LogicalPlan): Boolean = {
+    def python(plan: LogicalPlan): Set[String] =
+      plan.collect { case p => p.expressions.flatMap(_.collect { case udf: PythonUDF => UdfDigests.key(udf.func) }) }
+        .flatten.toSet
+    (python(plan) -- python(node.plan)).nonEmpty
+  }
 
   private def replaceable(
       signed: SignedPlan,

@@ -70,13 +70,15 @@ abstract class ExecSuite extends FunSuite with AdaptiveSparkPlanHelper {
       width: Int = 1,
       maxBytes: Long = Long.MaxValue / 4,
       location: Option[String] = None,
+      maxOverhead: Option[Double] = None,
       inputs: Seq[InputListing] = Nil): Store = {
     val entry = "e" + UUID.randomUUID().toString.take(8)
     val outcomes = new ConcurrentLinkedQueue[StoreOutcome]()
     val at = location.getOrElse(new File(folder(), s"data/$entry").toURI.toString)
     new Store(
       StoreOrder(
-        entry, at, "lineage", (0 until width).map(i => s"d$i"), maxBytes, inputs, ExecSession.queries.incrementAndGet(),
+        entry, at, "lineage", (0 until width).map(i => s"d$i"), maxBytes, maxOverhead, inputs,
+        ExecSession.queries.incrementAndGet(),
         outcome => outcomes.add(outcome)),
       outcomes
     )
