@@ -85,7 +85,7 @@ def build_jar() -> Path:
     # No `clean`: the incremental compiler removes the classes of removed sources itself. An old jar would stay.
     for stale in (SHIM / "target").glob("spark-regions-shim_*.jar"):
         stale.unlink()
-    command = [maven, "-q", "-B", "-ntp", "-DskipTests", "package"]
+    command = [maven, "-q", "-B", "-ntp", "-Dmaven.test.skip=true", "package"]
     result = subprocess.run(
         command,
         cwd=SHIM,

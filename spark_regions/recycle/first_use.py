@@ -1,8 +1,9 @@
 """DataFrames that are stored while the first query built on them runs.
 
 An unknown result is stored at its second use at the earliest (`ski_rental`): the first two uses both compute it. Where
-the program still holds the DataFrame, another use is likely, and the price of being wrong can be bounded: the tee gives up
-as soon as writing exceeds a share of the query's own work. Whatever follows, the query costs at most that share more.
+the program still holds the DataFrame, another use is likely, and the price of being wrong can be bounded: the tee gives
+up as soon as writing exceeds a share of the query's own work. Whatever follows, writing costs the query at most that
+share more.
 """
 
 from __future__ import annotations
