@@ -240,7 +240,7 @@ CONFS: tuple[Conf, ...] = (
     Conf(
         "spark.regions.recycle.firstUseOverhead",
         "share",
-        "0.2",
+        "0.1",
         "runtime",
         "A DataFrame that the program still holds is stored while the first query built on it runs, before any use of "
         "it is known, if that adds at most this share to the query's own work; else it is given up half-way. 0 waits "

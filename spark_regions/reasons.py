@@ -84,6 +84,7 @@ _TABLE: dict[str, str] = {
     "UNKNOWN_STRATEGY": "No strategy of that name",
     # Storing and loading.
     "PARTIAL_CONSUMPTION": "Not every partition was read to its end",
+    "NOT_HELD": "The program has let go of the DataFrame",
     "INDETERMINATE_RETRY": "A stage with undetermined order was retried",
     "STORE_NOT_SHARED": "The store's directory is not shared with the executors",
     "WRITE_FAILED": "Writing the entry failed",

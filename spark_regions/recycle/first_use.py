@@ -15,6 +15,9 @@ from spark_regions.recycle.antichain import Choice, positions
 from spark_regions.recycle.points import Point, Situation
 from spark_regions.stats.estimate import Estimate
 
+MAX_WIDENING = 4.0
+"""The most bytes a row may take, as a multiple of what this query needs of it."""
+
 
 def unmeasured(node: int, signature: Signature, write_seconds: float = 0.0, ref: str | None = None) -> Point:
     """A point of which nothing is known but its identifier."""
@@ -34,9 +37,15 @@ def unmeasured(node: int, signature: Signature, write_seconds: float = 0.0, ref:
 
 
 def held_point(plan: Plan, shared: Shared) -> Point | None:
-    """The point of a DataFrame that is held and whose node may be stored."""
+    """The point of a DataFrame that is held and whose node may be stored.
+
+    Columns that this query does not need are carried through its shuffles for later ones; many of them are no small
+    part of its work, and the tee cannot bound that.
+    """
     node = plan.nodes[shared.node]
     if not shared.held or node.signature is None or node.session or not node.storable or not node.children:
+        return None
+    if shared.row_bytes > MAX_WIDENING * max(node.row_bytes, 1.0):
         return None
     return replace(unmeasured(shared.node, shared.signature, ref=shared.ref), held=True)
 

@@ -93,6 +93,7 @@ final case class StoreOrder(
     columns: Seq[String],
     maxBytes: Long,
     maxOverhead: Option[Double],
+    wanted: () => Boolean,
     inputs: Seq[InputListing],
     query: Long,
     onEnd: StoreOutcome => Unit)

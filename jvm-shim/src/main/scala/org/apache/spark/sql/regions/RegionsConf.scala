@@ -94,7 +94,7 @@ object RegionsConf {
       "is known, if that adds at most this share to the query's own work; else it is given up half-way. 0 waits for " +
       "the second use."
   )
-    .doubleConf.checkValue(share => share >= 0 && share <= 1, "must be from 0 to 1").createWithDefault(0.2)
+    .doubleConf.checkValue(share => share >= 0 && share <= 1, "must be from 0 to 1").createWithDefault(0.1)
 
   val recycleNamespace: ConfigEntry[String] = startup("recycle.namespace",
     "Entries are shared inside a namespace only. Empty: the Spark user.")

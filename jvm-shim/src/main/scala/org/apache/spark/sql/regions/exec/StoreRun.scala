@@ -48,6 +48,9 @@ private[exec] final class StoreRun(val order: StoreOrder) extends Logging {
             case Some(refusal) =>
               abandon(refusal)
               None
+            case None if !order.wanted() =>
+              abandon(Refusal("NOT_HELD"))
+              None
             case None => Some(start(toStore, rdd, session))
           }
         } catch {

@@ -117,6 +117,7 @@ private[rules] final class Applying(
       chosen.map(_._1),
       action.path("maxBytes").asLong(Long.MaxValue),
       Option(action.path("maxOverhead")).filter(_.isNumber).map(_.asDouble),
+      target.wanted,
       signed.inputs(node),
       notes.query,
       outcome => runtime.recycling.stored(notes.query, outcome)
@@ -159,15 +160,19 @@ private[rules] final class Applying(
       plan: LogicalPlan,
       columns: Seq[(String, Attribute)],
       signature: Signature,
-      shared: Boolean)
+      shared: Boolean,
+      wanted: () => Boolean)
 
   private def target(node: SignedNode, plan: LogicalPlan, action: JsonNode): Either[Refusal, Target] =
     if (action.hasNonNull("ref")) {
       shared
         .find(_.ref == action.path("ref").asText)
-        .map(p => Target(p.plan, p.columns, p.signature, shared = true))
+        .map(p => Target(p.plan, p.columns, p.signature, shared = true, () => wanted(p.held)))
         .toRight(Refusal("UNKNOWN_ACTION", action.path("ref").asText))
-    } else node.signature.map(Target(plan, signed.storeColumns(node), _, shared = false))
+    } else node.signature.map(Target(plan, signed.storeColumns(node), _, shared = false, () => true))
+
+  /** Python lets go of its temporaries late. */
+  private def wanted(held: Set[Long]): Boolean = held.isEmpty || HeldDataFrames.ids().exists(held)
 
   private def texts(action: JsonNode, field: String): Seq[String] = elements(action, field).map(_.asText)
 

@@ -81,7 +81,7 @@ private[rules] object DecideRequest {
       "ref" -> p.ref,
       "node" -> p.node,
       "seen" -> p.seen,
-      "held" -> p.held,
+      "held" -> p.held.nonEmpty,
       "rowBytes" -> width(p.columns.map(_._2))) ++
       signature(p.signature.copy(columns = p.columns.map(_._1))): _*)
 

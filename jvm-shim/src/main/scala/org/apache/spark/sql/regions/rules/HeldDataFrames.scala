@@ -12,7 +12,7 @@ import org.apache.spark.sql.classic.Dataset
 
 /**
  * DataFrames that a PySpark program still refers to, and so may use again. The gateway keeps an object for Python until
- * Python lets go of it: a temporary is gone before the query runs, a variable is not.
+ * Python's collector has let go of it. So a temporary can look held for a while, but a variable never looks free.
  *
  * Nothing leads from a SparkContext to its gateway. The threads that serve Python run a connection of it.
  */

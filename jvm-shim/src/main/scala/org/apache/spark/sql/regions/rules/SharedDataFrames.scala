@@ -29,8 +29,8 @@ object SharedDataFrames {
   /** The most candidates handed to the planner for one query; each costs an optimizer run. */
   private val most = 2
 
-  /** @param held met for the first time, and the program can use it again */
-  final case class Sighted(plan: LogicalPlan, seen: Int, held: Boolean)
+  /** @param held ids, for one that is met for the first time and that the program can use again */
+  final case class Sighted(plan: LogicalPlan, seen: Int, held: Set[Long])
 
   def note(analyzed: LogicalPlan): Unit = {
     val frames = analyzed match {
@@ -55,7 +55,7 @@ object SharedDataFrames {
   def repeated(firstUse: Boolean): Seq[Sighted] = {
     val frames = Option(current.get).getOrElse(Nil)
     current.remove()
-    val seen = frames.flatMap(f => f.getTagValue(sightings).map(_.get).filter(_ >= 2).map(Sighted(f, _, held = false)))
+    val seen = frames.flatMap(f => f.getTagValue(sightings).map(_.get).filter(_ >= 2).map(Sighted(f, _, Set.empty)))
     if (seen.nonEmpty || !firstUse || frames.isEmpty) seen.take(most) else held(frames).toSeq
   }
 
@@ -65,7 +65,7 @@ object SharedDataFrames {
    */
   private def held(frames: Seq[LogicalPlan]): Option[Sighted] = {
     val ids = HeldDataFrames.ids()
-    def isHeld(plan: LogicalPlan): Boolean = plan.getTagValue(Dataset.DATASET_ID_TAG).exists(_.exists(ids))
+    def isHeld(plan: LogicalPlan): Boolean = datasetIds(plan).exists(ids)
     def unfiltered(plan: LogicalPlan): LogicalPlan = plan match {
       case filter: Filter => unfiltered(filter.child)
       case alias: SubqueryAlias => unfiltered(alias.child)
@@ -74,12 +74,16 @@ object SharedDataFrames {
     frames.find(isHeld).map { outermost =>
       val inner = unfiltered(outermost)
       if (isHeld(inner) && worthwhile(inner)) inner else outermost
-    }.filter(plan => costly(plan) && inputBytes(plan) >= leastInputBytes).map(Sighted(_, 1, held = true))
+    }.filter(plan => costly(plan) && inputBytes(plan) >= leastInputBytes).map(plan =>
+      Sighted(plan, 1, datasetIds(plan)))
   }
+
+  private def datasetIds(plan: LogicalPlan): Set[Long] =
+    plan.getTagValue(Dataset.DATASET_ID_TAG).fold(Set.empty[Long])(_.toSet)
 
   /** Rows of files passed on, filtered or not, are about as quick to read as a copy of them. */
   private def costly(plan: LogicalPlan): Boolean = plan.exists {
-    case _: Join | _: Aggregate | _: Window | _: Distinct => true
+    case _: Join | _: Aggregate | _: Window | _: Distinct | _: Deduplicate => true
     case p => usesPython(p)
   }
 
@@ -92,7 +96,8 @@ object SharedDataFrames {
   }
 
   private def worthwhile(plan: LogicalPlan): Boolean = plan.exists {
-    case _: Join | _: Aggregate | _: Window | _: Generate | _: Distinct | _: Union | _: Filter => true
+    case _: Join | _: Aggregate | _: Window | _: Generate | _: Distinct | _: Deduplicate | _: Union | _: Filter =>
+      true
     case p => usesPython(p)
   }
 

@@ -8,7 +8,7 @@ import org.apache.spark.sql.regions._
 /**
  * A DataFrame that earlier queries of the session were built on, and the node of the present query that it could stand in for.
  *
- * @param held no earlier query was built on it, but the program still refers to it
+ * @param held its ids where no earlier query was built on it, but the program still refers to it
  * @param plan the DataFrame's own optimized plan, with all its columns
  * @param columns digest and attribute of each distinct column
  */
@@ -16,7 +16,7 @@ final case class SharedPoint(
     ref: String,
     node: Int,
     seen: Int,
-    held: Boolean,
+    held: Set[Long],
     plan: LogicalPlan,
     signature: Signature,
     columns: Seq[(String, Attribute)])
@@ -39,7 +39,7 @@ object SharedPoints {
           if root.notStorable.isEmpty
           columns = own.storeColumns(root)
           node <- signed.nodes.find(replaceable(signed, _, plan, signature, columns))
-          if !sighted.held || !asksForMorePython(node, plan)
+          if sighted.held.isEmpty || !asksForMorePython(node, plan)
         } yield SharedPoint(s"s$i", node.id, sighted.seen, sighted.held, plan, signature, columns)
     }
 

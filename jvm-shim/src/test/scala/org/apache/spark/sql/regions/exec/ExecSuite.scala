@@ -77,9 +77,17 @@ abstract class ExecSuite extends FunSuite with AdaptiveSparkPlanHelper {
     val at = location.getOrElse(new File(folder(), s"data/$entry").toURI.toString)
     new Store(
       StoreOrder(
-        entry, at, "lineage", (0 until width).map(i => s"d$i"), maxBytes, maxOverhead, inputs,
+        entry,
+        at,
+        "lineage",
+        (0 until width).map(i => s"d$i"),
+        maxBytes,
+        maxOverhead,
+        () => true,
+        inputs,
         ExecSession.queries.incrementAndGet(),
-        outcome => outcomes.add(outcome)),
+        outcome => outcomes.add(outcome)
+      ),
       outcomes
     )
   }

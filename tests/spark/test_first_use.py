@@ -1,0 +1,113 @@
+"""DataFrames that the program holds are stored while the first query built on them runs; others are not."""
+
+from __future__ import annotations
+
+import gc
+import time
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType
+
+from benchmarks.session import decisions, sibling
+from tests.spark.test_same_rows import OFF, committed
+from tests.tpc.rows import difference, outcome
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def on(spark: SparkSession) -> SparkSession:
+    return sibling(spark, {"spark.sql.planChangeValidation": "true"})
+
+
+@pytest.fixture
+def folder(spark: SparkSession, tmp_path: Path) -> str:
+    """More than the 8 MB from which on a first use is looked into: id, k, and a text that does not compress."""
+    rows = sibling(spark, OFF).range(0, 250_000, 1, 2)
+    rows.selectExpr("id", "id % 1000 AS k", "sha2(cast(id AS string), 512) AS text").write.parquet(str(tmp_path / "t"))
+    return str(tmp_path / "t")
+
+
+def matched(session: SparkSession, folder: str) -> DataFrame:
+    left = session.read.parquet(folder)
+    right = session.read.parquet(folder).select(F.col("id").alias("other"), F.col("text").alias("text2"))
+    return (
+        left.join(right, F.reverse("text") == F.reverse("text2"), "left")
+        .repartition(4, "k")
+        .select("id", "k", F.length("text2").alias("length"), F.substring("text", 1, 20).alias("head"))
+    )
+
+
+def by_key(frame: DataFrame) -> DataFrame:
+    return frame.groupBy("k").agg(F.count("*").alias("rows"), F.max("id").alias("largest"))
+
+
+def heads(frame: DataFrame) -> DataFrame:
+    return frame.where("id < 50000").groupBy(F.substring("head", 1, 1).alias("first")).agg(F.max("head").alias("last"))
+
+
+def reasons(session: SparkSession, kind: str) -> list[object]:
+    return [decision["code"] for decision in decisions(session) if decision["kind"] == kind]
+
+
+def test_the_second_query_over_a_held_frame_reads_what_the_first_one_left(on: SparkSession, folder: str) -> None:
+    held = matched(on, folder)
+    start = committed(on)
+    first = outcome(by_key(held))
+    between = committed(on)
+    second = outcome(heads(held))
+    end = committed(on)
+    assert (between - start).stores == 1
+    assert reasons(on, "store")[-1] == "HELD"
+    assert (end - between).loads == 1
+    # Afterwards, since what runs without the plugin's actions is observed too, and then it is known.
+    plain = sibling(on, OFF)
+    assert difference(outcome(by_key(matched(plain, folder))), first) is None
+    assert difference(outcome(heads(matched(plain, folder))), second) is None
+
+
+def test_a_frame_that_nobody_holds_waits_for_its_second_use(on: SparkSession, folder: str) -> None:
+    start = committed(on)
+    result = by_key(matched(on, folder))
+    # The gateway's objects are cyclic garbage, and are freed up to a second after Python's collector found them.
+    gc.collect()
+    time.sleep(1.5)
+    assert len(result.collect()) == 1000
+    assert (committed(on) - start).stores == 0
+
+
+def test_the_conf_switches_it_off(spark: SparkSession, folder: str) -> None:
+    off = sibling(spark, {"spark.regions.recycle.firstUseOverhead": "0"})
+    held = matched(off, folder)
+    start = committed(off)
+    assert by_key(held).count() == 1000
+    assert (committed(off) - start).stores == 0
+
+
+def test_a_python_function_that_the_query_does_not_need_is_not_called_for_it(on: SparkSession, folder: str) -> None:
+    @F.udf(LongType())
+    def slow(value: int) -> int:
+        return value + 1
+
+    held = matched(on, folder).withColumn("more", slow("id"))
+    start = committed(on)
+    assert len(by_key(held).collect()) == 1000
+    assert (committed(on) - start).stores == 0
+    assert len(held.groupBy("k").agg(F.max("more").alias("more")).collect()) == 1000
+
+
+def test_what_takes_longer_to_write_than_to_compute_is_given_up(spark: SparkSession, folder: str) -> None:
+    """The share is so small that any write exceeds it once its grace is over."""
+    narrow = sibling(spark, {"spark.regions.recycle.firstUseOverhead": "0.001"})
+    texts = [F.concat("text", F.lit(str(i))).alias(f"c{i}") for i in range(12)]
+    held = narrow.read.parquet(folder).select("k", *texts).distinct()
+    start = committed(narrow)
+    largest = [F.max(f"c{i}").alias(f"c{i}") for i in range(6)]
+    rows = held.groupBy("k").agg(F.count("*").alias("rows"), *largest).collect()
+    assert sum(row["rows"] for row in rows) == 250_000
+    assert (committed(narrow) - start).stores == 0
+    assert reasons(narrow, "store")[-1] == "HELD"
+    assert reasons(narrow, "abandoned")[-1] == "NOT_WORTH_WRITING"
