@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from builders import chain, entry, plan, signature, variant, view_of
+from wire_client import decide, executed, report
+
+from spark_regions.costs.rates import Rates
+from spark_regions.dag.plan import Shared
+from spark_regions.planner import session as module
+from spark_regions.planner.decide import Confs, propose
+from spark_regions.planner.graph import OperatorGraph
+from spark_regions.planner.session import Counters, Session
+from spark_regions.store.admin import list_entries
+from spark_regions.store.opening import open_catalog, place
+from spark_regions.store.store import Store
+
+CONFS = Confs(max_bytes=10**9, first_use_overhead=0.1)
+
+
+def over_join(row_bytes=30.0, seen=1, held=True):
+    """An aggregate over a join, and in the join's place a wider DataFrame that the program holds."""
+    shared = Shared("s0", 1, seen, signature("join", ["a", "b", "c"]), row_bytes, held)
+    return replace(chain("agg", "join", "scan"), shared=(shared,))
+
+
+def chosen(tree, view=None, entries=(), confs=CONFS):
+    proposal = propose(tree, view or view_of(), list(entries), Rates(), confs, 2, 0.0)
+    return [(point.ref, point.node, reason) for point, reason in proposal.choice.stores], dict(proposal.choice.loads)
+
+
+@pytest.mark.parametrize("strategy", ["markov", "maxbenefit"])
+def test_a_held_frame_is_stored_at_its_first_use(strategy):
+    assert chosen(over_join(), confs=replace(CONFS, strategy=strategy))[0] == [("s0", 1, "HELD")]
+
+
+@pytest.mark.parametrize("strategy", ["latest", "off"])
+def test_not_by_a_strategy_that_means_something_else(strategy):
+    assert chosen(over_join(), confs=replace(CONFS, strategy=strategy))[0] == []
+
+
+@pytest.mark.parametrize(
+    ("tree", "confs"),
+    [
+        (over_join(held=False), CONFS),
+        (over_join(row_bytes=41.0), CONFS),  # the query needs 10 bytes a row
+        (over_join(), replace(CONFS, first_use_overhead=0.0)),
+        (over_join(), replace(CONFS, recycle=False)),
+    ],
+)
+def test_not_stored(tree, confs):
+    assert chosen(tree, confs=confs)[0] == []
+
+
+def test_what_was_measured_is_judged_by_its_numbers():
+    cheap = variant(signature("join"), seconds=0.001, total=0.001)
+    assert chosen(over_join(), view_of(cheap))[0] == []
+
+
+def test_nothing_beside_a_load_on_the_way():
+    stored = entry("e1", signature("agg"), recompute=9.0)
+    stores, loads = chosen(over_join(), entries=[stored])
+    assert (stores, loads) == ([], {0: "BENEFIT"})
+
+
+def test_two_branches_are_apart():
+    tree = plan(
+        {
+            0: ("Join", signature("both"), (1, 3)),
+            1: ("Agg", signature("left"), (2,)),
+            2: ("Scan", signature("scan1"), ()),
+            3: ("Agg", signature("right"), (4,)),
+            4: ("Scan", signature("scan2"), ()),
+        },
+        shared=(Shared("s0", 3, 1, signature("right"), 10.0, True),),
+    )
+    stores, loads = chosen(tree, entries=[entry("e1", signature("left"), recompute=9.0)])
+    assert (stores, loads) == ([("s0", 3, "HELD")], {1: "BENEFIT"})
+
+
+@pytest.fixture
+def session(tmp_path):
+    where = place(str(tmp_path), "anna")
+    catalog = open_catalog(where)
+    store = Store(catalog, where)
+    run = store.begin("app-1", "job")
+    yield Session(store, OperatorGraph(catalog, run, where.data), run, Counters())
+    catalog.close()
+
+
+def first_use(session):
+    """The answer to a query over a held frame in the place of its topmost operator."""
+    message = decide(report(), 1)
+    top = message["nodes"][0]
+    shared = {key: top[key] for key in ("lineage", "core", "conjuncts", "columns")}
+    message["shared"] = [{"ref": "s0", "node": top["id"], "seen": 1, "held": True, "rowBytes": 1, **shared}]
+    message["confs"] = {"maxBytes": 10**9, "firstUseOverhead": 0.1}
+    (action,) = session.decide(message)["actions"]
+    assert (action["reason"], action["ref"], action["maxOverhead"]) == ("HELD", "s0", 0.1)
+    return action["entry"]
+
+
+def price(session):
+    return list_entries(session.store)[0].recompute_seconds
+
+
+def test_the_price_is_known_once_the_query_was_measured(session):
+    name = first_use(session)
+    assert price(session) == 0.0
+    session.observe({"event": "executed", **executed(report(), 1)})
+    measured = price(session)
+    assert measured > 0
+    session.observe({"event": "committed", "entry": name, "query": 1, "rows": 1, "bytes": 9, "seconds": 0.1})
+    assert price(session) == measured
+
+
+def test_until_then_the_wall_clock_tells(session, monkeypatch):
+    name = first_use(session)
+    later = module.time.monotonic() + 8.0
+    monkeypatch.setattr(module.time, "monotonic", lambda: later)
+    session.observe({"event": "committed", "entry": name, "query": 1, "rows": 1, "bytes": 9, "seconds": 0.5})
+    assert price(session) == pytest.approx(8.0, abs=0.6)
