@@ -42,9 +42,9 @@ class KeyShare:
 class HeavyHitters:
     """Counts of at most `capacity` keys, each too low by at most `error`.
 
-    For every key, counted or not: count ≤ rows of the key ≤ count + error. And (capacity + 1) · error ≤ total - Σ counts,
-    because whenever `d` is taken from the counts, at least capacity + 1 of them lose `d`. Both stay so under merges, in
-    any order and grouping. `error` is what was really taken, often far less than the bound.
+    Of every key, counted or not: count ≤ rows ≤ count + error. And (capacity + 1) · error ≤ total - Σ counts, because
+    whenever `d` is taken from the counts, at least capacity + 1 of them lose `d`. Both stay so under merges, in any
+    order and grouping. `error` is what was really taken, often far less than the bound.
 
     :param total: rows that were seen, those of forgotten keys included
     :param sampled: the rows were a random sample; shares then also carry three standard errors
