@@ -99,7 +99,6 @@ _TABLE: dict[str, str] = {
     "NOT_MERGEABLE": "The operator needs all rows of a key in one task",
     "WRONG_SIDE": "This join's result would change if rows of the skewed input were spread",
     "UNMATCHED_ROWS": "With a further condition, a task cannot tell which rows stay unmatched",
-    "SHARES_OUTDATED": "Only keys counted in this run may be spread here",
     # Storing and loading.
     "PARTIAL_CONSUMPTION": "Not every partition was read to its end",
     "INDETERMINATE_RETRY": "A stage with undetermined order was retried",

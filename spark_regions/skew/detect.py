@@ -65,8 +65,7 @@ def pairs(loads: Sequence[float], limits: Thresholds, taken: Mapping[int, int] |
 def burdened(seconds: Sequence[float], cores: int, limits: Thresholds) -> tuple[int, ...]:
     """Partitions that pass the test even when the longest start first, the longest one first.
 
-    A worker of the thesis is a core here: its load is what longest-first scheduling puts on it. On such a core, only
-    partitions of at least η count; shorter ones could have gone elsewhere.
+    A worker of the thesis is a core here: its load is what longest-first scheduling puts on it.
     """
     placed = lpt(seconds, cores)
     least = min(placed.loads)
@@ -75,7 +74,7 @@ def burdened(seconds: Sequence[float], cores: int, limits: Thresholds) -> tuple[
             (
                 index
                 for index, each in enumerate(seconds)
-                if each >= limits.eta and passes(placed.loads[placed.worker[index]], least, limits)
+                if each and passes(placed.loads[placed.worker[index]], least, limits)
             ),
             key=lambda index: (-seconds[index], index),
         )

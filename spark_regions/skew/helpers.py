@@ -40,13 +40,14 @@ def number_of_helpers(
     :param rate: t, tuples or seconds of work that the operator does in a second
     :param migration_seconds: M as a function of the number of helpers
     """
-    ordered = sorted(candidates)
-    best, chosen = 0.0, 0
-    for number in range(1, len(ordered) + 1):
+    best, chosen, together = 0.0, 0, skewed
+    for number, share in enumerate(sorted(candidates), start=1):
         move = migration_seconds(number)
+        together += share
         if not moving_pays(move, future / rate):
             break
-        gain = min(load_reduction(skewed, ordered[:number], total), (future - move * rate) * skewed)
+        reduction = (skewed - together / (number + 1)) * total
+        gain = min(reduction, (future - move * rate) * skewed)
         if gain <= best:
             break
         best, chosen = gain, number

@@ -25,7 +25,7 @@ def stage_from_json(record: Any) -> Stage:
             left=_shuffle(record["left"]),
             cores=int(record["cores"]),
             right=None if right is None else _shuffle(right),
-            error_seconds=float(record.get("errorSeconds", 0.0)),
+            error_share=float(record.get("errorShare", 0.0)),
             observed=bool(record.get("observed", False)),
             residual=bool(record.get("residual", False)),
             salted=bool(record.get("salted", False)),

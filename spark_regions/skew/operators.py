@@ -40,9 +40,8 @@ class Spread(StrEnum):
     """How far the rows of one input may be spread over tasks.
 
     ANY: every row, as long as each task sees all rows of the other input that it may meet.
-    KNOWN_KEYS: rows of keys that this run has counted, where each task gets at least one of them. Without a further
-    condition every row of the other input then meets a partner in every task, so that none of them is taken for
-    unmatched.
+    KNOWN_KEYS: rows of heavy keys, where each task is known to get at least one of them. Without a further condition
+    every row of the other input then meets a partner in every task, so that none of them is taken for unmatched.
     NEVER: the rows of a key stay together.
     """
 

@@ -24,7 +24,9 @@ class Split:
 
     :param spread: the input whose rows are dealt to `helpers` tasks; the other input's rows go to each of them
     :param replicate: whether there are such rows; never for null keys and operators with one input
-    :param ranges: the map outputs of each helper, half-open; empty: rows are dealt in turn
+    :param ranges: the map outputs of each helper, half-open; empty: every map task deals its rows in turn
+    :param verify: decided before the shuffle is written. If then some slice has no row of the spread input, one task
+        must read all slices: it would take rows of the other input for unmatched
     """
 
     partition: int
@@ -35,6 +37,7 @@ class Split:
     share: float = 0.0
     error: float = 0.0
     ranges: tuple[tuple[int, int], ...] = ()
+    verify: bool = False
 
     def to_json(self) -> dict[str, Any]:
         found: dict[str, Any] = {"partition": self.partition, "helpers": self.helpers, "spread": self.spread.value}
@@ -42,6 +45,8 @@ class Split:
             found |= {"key": self.key, "share": self.share, "error": self.error}
         if self.replicate:
             found["replicate"] = self.spread.other.value
+        if self.verify:
+            found["verify"] = True
         if self.ranges:
             found["maps"] = [list(each) for each in self.ranges]
         return found

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 from sys import maxsize
 
 from spark_regions.skew.helpers import number_of_helpers
-from spark_regions.skew.keys import KeyLoad, key_loads
+from spark_regions.skew.keys import KeyLoad
 from spark_regions.skew.operators import JOINS, MERGED, Input, Operator, Spread, spread
 from spark_regions.skew.packing import cut
 from spark_regions.skew.spec import Decline, Kind, Split
@@ -22,17 +23,16 @@ class Splits:
     declines: tuple[Decline, ...]
 
 
-def by_records(stage: Stage, target: float, costs: Costs, keys: bool = True) -> Splits:
+def by_records(stage: Stage, loads: Mapping[str, KeyLoad], target: float, costs: Costs) -> Splits:
     """Heavy keys, and partitions whose other rows are too many, dealt to tasks of `target` seconds (§11.1, SBR).
 
     A key that may not be spread stands alone. Worked example: a key of 30 s of work at a target of 4 s gets 8 tasks,
     fewer where replicating the other input to more of them would cost more than it brings (§14.2).
 
-    :param keys: False: only whole partitions are cut, so that no task reads past rows of others
+    :param loads: of heavy keys (`keys.key_loads`); without any, only whole partitions are cut
     """
     refused: dict[str, Decline] = {}
     found: list[Split] = []
-    loads = key_loads(stage) if keys else {}
     rest = list(stage.seconds)
     for load in sorted(loads.values(), key=lambda each: (-each.seconds, each.key)):
         if load.seconds <= target:
@@ -41,7 +41,7 @@ def by_records(stage: Stage, target: float, costs: Costs, keys: bool = True) -> 
         helpers = 1
         if allowed is None:
             possible = min(ceil(load.seconds / target), _most(stage, load))
-            helpers = min(possible, _worthwhile(stage, load.seconds, load.other_bytes, load.bytes, costs))
+            helpers = min(possible, _worthwhile(stage, possible, load.seconds, load.other_bytes, load.bytes, costs))
             if helpers < 2:
                 code = "MIGRATION_TOO_SLOW" if possible > 1 else "FEW_ROWS"
                 allowed = Decline(Kind.RECORDS, code, f"{load.seconds:.2f} s")
@@ -51,7 +51,8 @@ def by_records(stage: Stage, target: float, costs: Costs, keys: bool = True) -> 
                 continue
         rest[load.partition] -= load.seconds
         replicate = stage.right is not None and not load.null and helpers > 1
-        found.append(Split(load.partition, load.key, helpers, load.side, replicate, load.share, load.error))
+        verify = helpers > 1 and _only_known_keys(stage, load) and not stage.observed
+        found.append(Split(load.partition, load.key, helpers, load.side, replicate, load.share, load.error, (), verify))
     for number, seconds in enumerate(rest):
         if seconds > target:
             made = _whole_partition(stage, number, seconds, target, costs)
@@ -62,16 +63,16 @@ def by_records(stage: Stage, target: float, costs: Costs, keys: bool = True) -> 
     return Splits(tuple(found), tuple(refused.values()))
 
 
-def by_keys(stage: Stage, target: float) -> Splits:
+def by_keys(stage: Stage, loads: Mapping[str, KeyLoad], target: float) -> Splits:
     """Heavy keys alone, the other rows of their partitions packed (§11.1, SBK)."""
     if stage.layout_fixed:
         return Splits((), (Decline(Kind.KEYS, "REPARTITION"),))
     if stage.operator is Operator.REDUCE:
         return Splits((), (Decline(Kind.KEYS, "UNKNOWN_OPERATOR"),))
-    shared = {each.partition for each in key_loads(stage).values() if stage.seconds[each.partition] > target}
+    shared = {each.partition for each in loads.values() if stage.seconds[each.partition] > target}
     alone = [
         Split(load.partition, load.key, 1, load.side, False, load.share, load.error)
-        for load in sorted(key_loads(stage).values(), key=lambda each: (-each.seconds, each.key))
+        for load in sorted(loads.values(), key=lambda each: (-each.seconds, each.key))
         if load.partition in shared and load.seconds > target / 2 and load.seconds < stage.seconds[load.partition]
     ]
     return Splits(tuple(alone), () if alone else (Decline(Kind.KEYS, "NO_HEAVY_KEYS"),))
@@ -93,12 +94,13 @@ def _refusal(stage: Stage, side: Input) -> Decline | None:
 def _key_refusal(stage: Stage, load: KeyLoad) -> Decline | None:
     if (found := _refusal(stage, load.side)) is not None:
         return found
-    if spread(stage.operator, load.side) is Spread.KNOWN_KEYS and not load.null:
-        if stage.residual:
-            return Decline(Kind.RECORDS, "UNMATCHED_ROWS", stage.operator.value)
-        if not stage.observed:
-            return Decline(Kind.RECORDS, "SHARES_OUTDATED", stage.operator.value)
+    if _only_known_keys(stage, load) and stage.residual:
+        return Decline(Kind.RECORDS, "UNMATCHED_ROWS", stage.operator.value)
     return None
+
+
+def _only_known_keys(stage: Stage, load: KeyLoad) -> bool:
+    return spread(stage.operator, load.side) is Spread.KNOWN_KEYS and not load.null
 
 
 def _most(stage: Stage, load: KeyLoad) -> int:
@@ -107,14 +109,15 @@ def _most(stage: Stage, load: KeyLoad) -> int:
     Every map task deals its rows in turn. With more than maps · (n - 1) rows, one of them has n or more: all n tasks
     get some. Worked example: 1,000 rows counted, 100 map tasks: at most 10.
     """
-    if spread(stage.operator, load.side) is Spread.ANY or load.null:
+    if not _only_known_keys(stage, load):
         return max(int(load.rows), 1)
     shuffle = stage.input(load.side)
-    return max((load.least_rows - 1) // (shuffle.maps if shuffle else 1) + 1, 1)
+    rows = load.least_rows if stage.observed else int(load.rows)
+    return max((rows - 1) // (shuffle.maps if shuffle else 1) + 1, 1)
 
 
 def _whole_partition(stage: Stage, number: int, seconds: float, target: float, costs: Costs) -> Split | Decline:
-    """Cut by map outputs, as Spark does; the keys need not be known, only the input whose rows may be spread."""
+    """Dealt in turn, or cut by map outputs where they are written; no key need be known, only which input spreads."""
     sides = [side for side in Input if stage.input(side) and spread(stage.operator, side) is Spread.ANY]
     if not sides:
         return _refusal(stage, Input.LEFT) or Decline(Kind.RECORDS, "NO_HEAVY_KEYS")
@@ -123,21 +126,25 @@ def _whole_partition(stage: Stage, number: int, seconds: float, target: float, c
         return refused
     shuffle, other = stage.input(side), stage.input(side.other)
     assert shuffle is not None
-    if not stage.observed:
-        return Decline(Kind.RECORDS, "NO_HEAVY_KEYS", "no map outputs to cut yet")
     again = other.bytes[number] if other else 0
-    wanted = min(ceil(seconds / target), _worthwhile(stage, seconds, again, shuffle.bytes[number], costs))
+    wanted = ceil(seconds / target)
+    wanted = min(wanted, _worthwhile(stage, wanted, seconds, again, shuffle.bytes[number], costs))
+    if not stage.observed:
+        if wanted < 2:
+            return Decline(Kind.RECORDS, "MIGRATION_TOO_SLOW", f"{seconds:.2f} s")
+        return Split(number, None, wanted, side, other is not None)
     ranges = cut(shuffle.blocks.get(number) or (1,) * shuffle.maps, max(wanted, 1))
     if len(ranges) < 2:
         return Decline(Kind.RECORDS, "ONE_BLOCK" if wanted > 1 else "MIGRATION_TOO_SLOW", f"{seconds:.2f} s")
     return Split(number, None, len(ranges), side, other is not None, ranges=ranges)
 
 
-def _worthwhile(stage: Stage, seconds: float, other_bytes: float, own_bytes: float, costs: Costs) -> int:
+def _worthwhile(stage: Stage, wanted: int, seconds: float, other_bytes: float, own_bytes: float, costs: Costs) -> int:
     """Tasks up to which moving state pays: the owner and its helpers by §14.2, in seconds of work for tuples.
 
-    The operator does `cores` of them in a second; the other workers are taken as evenly loaded. Where every core may
-    help, or the load is below a fair share and is only cut to pack better, the prediction alone decides.
+    Unmitigated, the stage takes as long as its longest load, which tells how much of it the operator does in a second.
+    The other workers are taken as evenly loaded. Where every core may help, or as many as are wanted, or the load is
+    below a fair share and is only cut to pack better, the prediction alone decides.
     """
     total = sum(stage.seconds)
     if stage.cores < 2 or total <= 0:
@@ -149,10 +156,12 @@ def _worthwhile(stage: Stage, seconds: float, other_bytes: float, own_bytes: flo
 
     def migration(number: int) -> float:
         move = other_bytes * (number * costs.write_seconds_per_byte / stage.cores + costs.read_seconds_per_byte)
-        if stage.operator in MERGED:
+        if stage.operator is Operator.PARTITION_WINDOW:
+            move += costs.stage_seconds + own_bytes / (number + 1) * costs.read_seconds_per_byte
+        elif stage.operator in MERGED:
             move += costs.stage_seconds + stage.state_ratio * own_bytes * costs.read_seconds_per_byte
         return move
 
-    others = (even,) * (stage.cores - 1)
-    helpers = number_of_helpers(share, others, total, total, stage.cores, migration)
+    others = (even,) * min(stage.cores - 1, wanted - 1)
+    helpers = number_of_helpers(share, others, total, total, total / seconds, migration)
     return maxsize if helpers == len(others) else helpers + 1

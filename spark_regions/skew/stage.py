@@ -112,8 +112,9 @@ class Stage:
     """A reduce stage that is about to run.
 
     :param seconds: predicted load of each partition, both inputs of a join together (`loads.predict`)
-    :param error_seconds: standard error of one such prediction
-    :param observed: sizes and shares are of this run's map outputs, not of an earlier run
+    :param error_share: standard error of one such prediction, by its seconds
+    :param observed: the shuffle is written, sizes and shares are its own; else they are an earlier run's, and rows can
+        still be written apart
     :param residual: the join has a condition beyond equal keys
     :param salted: the query spreads its keys by a salt of its own
     :param ordered: the rows of a key are needed in their order (§11.1 b)
@@ -131,7 +132,7 @@ class Stage:
     left: Shuffle
     cores: int
     right: Shuffle | None = None
-    error_seconds: float = 0.0
+    error_share: float = 0.0
     observed: bool = False
     residual: bool = False
     salted: bool = False

@@ -93,17 +93,23 @@ class _Pair:
         self.sample, self.open_counts, self.open_seconds = Sample(), (0.0, 0.0), 0.0
 
 
-def run(stream: Stream, skewed: Sequence[int], control: Control, seed: int) -> tuple[Outcome, ...]:
+def run(
+    stream: Stream, skewed: Sequence[int], control: Control, seed: int, helpers: Sequence[int] | None = None
+) -> tuple[Outcome, ...]:
     """Simulate until the input ends; the outcome of each watched worker.
 
     Every look: queues are compared, algorithm 1 adjusts τ, and an iteration starts or not. An iteration first lets the
     shorter queue catch up, then redirects the part of the input that the mean model says (§11.2). The sample is what
     arrived since the two queues were last equal (§12.3.1).
+
+    :param helpers: of each skewed worker; None: chosen by load
     """
     random = Random(seed)
     workers = range(len(stream.shares))
     queue, allotted = [0.0 for _ in workers], [0.0 for _ in workers]
-    watched = [_Pair(each, control.tau) for each in skewed]
+    watched = [
+        _Pair(each, control.tau, helper) for each, helper in zip(skewed, helpers or [-1] * len(skewed), strict=True)
+    ]
     started = False
     looks = max(int(stream.total / stream.rate / control.interval), 1)
     for look in range(1, looks + 1):
@@ -123,7 +129,8 @@ def run(stream: Stream, skewed: Sequence[int], control: Control, seed: int) -> t
             continue
         if not started:
             started = True
-            _choose(queue, allotted, watched)
+            if helpers is None:
+                _choose(queue, allotted, watched)
         for pair in watched:
             pair.count(arrived[pair.skewed], arrived[pair.helper], control)
             least, most = sorted((allotted[pair.skewed], allotted[pair.helper]))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from spark_regions.skew.boundaries import weights
 from spark_regions.skew.keys import KeyLoad, key_loads
 from spark_regions.skew.operators import Operator
 from spark_regions.skew.packing import in_order
-from spark_regions.skew.spec import Kind, Piece, SkewSpec, Split, Task
+from spark_regions.skew.spec import Kind, Piece, SkewSpec, Split
 from spark_regions.skew.stage import Costs, Stage
 
 
@@ -29,16 +29,25 @@ def total_makespan(phases: Iterable[Phase], cores: int) -> float:
     return sum(phase.makespan(cores) for phase in phases)
 
 
-def phases(stage: Stage, spec: SkewSpec, costs: Costs) -> tuple[Phase, ...]:
-    """What runs under a decision that changes something. The stage may be another one than the decision was made on."""
+def phases(
+    stage: Stage,
+    spec: SkewSpec,
+    costs: Costs,
+    loads: Mapping[str, KeyLoad] | None = None,
+    seconds: Mapping[Piece, float] | None = None,
+) -> tuple[Phase, ...]:
+    """What runs under a decision that changes something. The stage may be another one than the decision was made on.
+
+    :param loads: of the stage's heavy keys, and :param seconds: of the decision's pieces, where they are known already
+    """
     if spec.kind is Kind.BOUNDARIES:
         shares = weights(stage.distribution, spec.boundaries)
         total = sum(shares) or 1.0
-        seconds = [sum(stage.seconds) * share / total for share in shares]
-        return (Phase(0.0, tuple(seconds[task[0].partition] + costs.task_seconds for task in spec.tasks)),)
-    loads = key_loads(stage)
-    pieces = _Pieces(stage, spec.splits, loads, costs)
-    main = tuple(sum(map(pieces.seconds, task)) + costs.task_seconds for task in spec.tasks)
+        ranges = [sum(stage.seconds) * share / total for share in shares]
+        return (Phase(0.0, tuple(ranges[task[0].partition] + costs.task_seconds for task in spec.tasks)),)
+    pieces = _Pieces(stage, spec.splits, key_loads(stage) if loads is None else loads, costs)
+    of = pieces.seconds if seconds is None else seconds.__getitem__
+    main = tuple(sum(map(of, task)) + costs.task_seconds for task in spec.tasks)
     spread = [split for split in spec.splits if split.helpers > 1]
     replicated = sum(
         pieces.other_bytes(split) * (split.helpers - 1) for split in spread if split.replicate and split.key is not None
@@ -77,17 +86,15 @@ def pieces_of(stage: Stage, splits: Iterable[Split]) -> list[Piece]:
     return rest + keyed
 
 
-def piece_seconds(stage: Stage, splits: tuple[Split, ...], costs: Costs) -> dict[Piece, float]:
-    pieces = _Pieces(stage, splits, key_loads(stage), costs)
+def piece_seconds(
+    stage: Stage, splits: tuple[Split, ...], costs: Costs, loads: Mapping[str, KeyLoad]
+) -> dict[Piece, float]:
+    pieces = _Pieces(stage, splits, loads, costs)
     return {piece: pieces.seconds(piece) for piece in pieces_of(stage, splits)}
 
 
-def as_tasks(pieces: Iterable[Piece]) -> tuple[Task, ...]:
-    return tuple((piece,) for piece in pieces)
-
-
 class _Pieces:
-    def __init__(self, stage: Stage, splits: Iterable[Split], loads: dict[str, KeyLoad], costs: Costs) -> None:
+    def __init__(self, stage: Stage, splits: Iterable[Split], loads: Mapping[str, KeyLoad], costs: Costs) -> None:
         self._stage, self._loads, self._costs = stage, loads, costs
         self._splits = {(split.partition, split.key): split for split in splits}
         taken: dict[int, float] = {}
@@ -97,6 +104,7 @@ class _Pieces:
             if load:
                 taken[load.partition] = taken.get(load.partition, 0.0) + load.seconds
                 self._taken_bytes[load.partition] = self._taken_bytes.get(load.partition, 0.0) + load.bytes
+        self._slices: dict[tuple[int, str | None], float] = {}
         self._rest = {number: max(stage.seconds[number] - seconds, 0.0) for number, seconds in taken.items()}
 
     def bytes(self, split: Split) -> float:
@@ -117,7 +125,15 @@ class _Pieces:
         return other.bytes[split.partition] if other else 0.0
 
     def seconds(self, piece: Piece) -> float:
-        split = self._splits.get((piece.partition, piece.key))
+        place = (piece.partition, piece.key)
+        split = self._splits.get(place)
+        if split is None or split.ranges:
+            return self._seconds(piece, split)
+        if place not in self._slices:  # rows dealt in turn: all slices are alike
+            self._slices[place] = self._seconds(piece, split)
+        return self._slices[place]
+
+    def _seconds(self, piece: Piece, split: Split | None) -> float:
         if piece.key is None:
             whole = self._rest.get(piece.partition, self._stage.seconds[piece.partition])
         else:

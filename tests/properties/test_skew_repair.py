@@ -119,7 +119,7 @@ def stages(draw):
         shuffle(),
         draw(st.integers(1, 50)),
         shuffle() if operator in JOINS else None,
-        draw(st.sampled_from((0.0, 0.1, 5.0))),
+        draw(st.sampled_from((0.0, 0.1, 0.5))),
         draw(st.booleans()),
         *draw(st.tuples(*[RARELY] * 3)),
         reshuffle_bytes=draw(st.sampled_from((0, 0, 10**9))),

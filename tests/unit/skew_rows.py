@@ -52,8 +52,22 @@ def stage_of(operator, left, right=(), partitions=4, maps=3, capacity=6, cores=3
     return Stage(operator, seconds, first, cores, second, **({"observed": True, "aqe": False} | more))
 
 
-def read(spec: SkewSpec, rows, side: Input, partitions: int):
-    """What every task reads of one input; each map task deals the rows of a key in turn."""
+def incomplete(spec: SkewSpec, left, right, partitions):
+    """Splits to be verified, of which some slice has no row of the spread input."""
+    found = set()
+    for split in (each for each in spec.splits if each.verify):
+        rows = left if split.spread is Input.LEFT else right
+        slices = read(spec, [row for row in rows if row.key == split.key], split.spread, partitions)
+        if sum(map(bool, slices)) < split.helpers:
+            found.add((split.partition, split.key))
+    return found
+
+
+def read(spec: SkewSpec, rows, side: Input, partitions: int, together=frozenset()):
+    """What every task reads of one input; each map task deals the rows of a key in turn.
+
+    :param together: splits whose slices are all read by the first one's task
+    """
     splits = {(split.partition, split.key): split for split in spec.splits}
     tasks = {piece: at for at, task in enumerate(spec.tasks) for piece in task}
     assert len(tasks) == sum(map(len, spec.tasks)), "a piece is in one task only"
@@ -64,7 +78,9 @@ def read(spec: SkewSpec, rows, side: Input, partitions: int):
         key = row.key if (number, row.key) in splits else None
         split = splits.get((number, key))
         helpers = range(split.helpers) if split else range(1)
-        if split and split.helpers > 1 and split.spread is side:
+        if (number, key) in together:
+            helpers = range(1)
+        elif split and split.helpers > 1 and split.spread is side:
             if split.ranges:
                 (at,) = [n for n, (start, end) in enumerate(split.ranges) if start <= row.map < end]
             else:
@@ -113,7 +129,10 @@ def joined(stage, spec, left, right, condition=None):
     if spec.kind is Kind.NONE:
         return Counter(join(stage.operator, left, right, condition))
     partitions = len(stage.seconds)
-    lefts, rights = (read(spec, rows, side, partitions) for rows, side in ((left, Input.LEFT), (right, Input.RIGHT)))
+    one_task = incomplete(spec, left, right, partitions)
+    lefts, rights = (
+        read(spec, rows, side, partitions, one_task) for rows, side in ((left, Input.LEFT), (right, Input.RIGHT))
+    )
     found: Counter[tuple[int | None, int | None]] = Counter()
     for one, two in zip(lefts, rights, strict=True):
         found.update(join(stage.operator, one, two, condition))

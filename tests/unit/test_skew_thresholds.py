@@ -38,10 +38,10 @@ def test_thresholds_come_from_the_loads():
 @pytest.mark.parametrize(
     ("seconds", "cores", "expected"),
     [
-        ([18.0, *[1.0] * 199], 2, ()),  # 18 times the median, and no harm on two cores if it starts first
+        ([18.0, *[1.0] * 200], 2, ()),  # 18 times the median, and no harm on two cores if it starts first
         ([18.0, *[1.0] * 199], 24, (0,)),
-        ([1.0] * 200, 48, ()),
-        ([1.0] * 49, 48, ()),  # one more task than cores: no key is to blame
+        ([1.0] * 192, 48, ()),
+        ([1.0] * 49, 48, (0, 48)),  # one more task than cores
         ([9.0, 1.0, 30.0, 1.0], 4, (2,)),
         ([30.0, 40.0, 1.0, 1.0], 4, (1, 0)),
         ([5.0], 1, ()),
