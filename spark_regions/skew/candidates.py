@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
-from spark_regions.skew.boundaries import boundaries, weights
+from spark_regions.skew.boundaries import boundaries
 from spark_regions.skew.keys import KeyLoad
 from spark_regions.skew.operators import MERGED, Operator
 from spark_regions.skew.packing import longest_first, pack
@@ -34,7 +34,7 @@ class Candidate:
 
 
 def in_best_order(stage: Stage, loads: Mapping[str, KeyLoad], costs: Costs) -> Candidate:
-    """Nothing is split: packed, the longest first."""
+    """Nothing is split: packed, and the longest first unless the order of the partitions is part of the result."""
     return _planned(stage, loads, Kind.ORDER, (), costs)
 
 
@@ -74,8 +74,7 @@ def _ranges(stage: Stage, costs: Costs, declines: list[Decline]) -> Iterator[Can
         return
     for parts in sorted({len(stage.seconds), *(number * stage.cores for number in (1, *TASKS_PER_CORE))}):
         ends = boundaries(stage.distribution, parts, stage.ties_free)
-        shares = weights(stage.distribution, ends)
-        tasks = tuple((Piece(number),) for number in longest_first(shares))
+        tasks = tuple((Piece(number),) for number in range(len(ends) + 1))
         yield _measured(stage, {}, SkewSpec(Kind.BOUNDARIES, boundaries=ends, tasks=tasks), costs)
 
 
@@ -104,7 +103,10 @@ def _planned(
             if 0 < bins < len(free):
                 groups = pack([seconds[piece] for piece in free], bins, contiguous=stage.operator is Operator.SORT)
                 ways.append([*(tuple(free[index] for index in group) for group in groups), *own])
-    found = [_measured(stage, loads, SkewSpec(kind, splits, _sorted(tasks, seconds)), costs, seconds) for tasks in ways]
+    # Spark starts tasks in the order of their numbers, which is also the order of a sort's result.
+    fixed = stage.layout_fixed or stage.operator is Operator.SORT
+    ordered = [tuple(tasks) if fixed else _sorted(tasks, seconds) for tasks in ways]
+    found = [_measured(stage, loads, SkewSpec(kind, splits, tasks), costs, seconds) for tasks in ordered]
     least = min(each.score for each in found)
     return min((each for each in found if each.score <= SAME * least), key=lambda each: len(each.spec.tasks))
 

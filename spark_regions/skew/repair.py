@@ -13,9 +13,8 @@ from spark_regions.skew.packing import in_order
 from spark_regions.skew.spec import Decline, Kind, SkewSpec
 from spark_regions.skew.stage import Costs, Stage
 
-TRIFLE = 1e-9
 WORTHWHILE = 0.99
-"""Part of the makespan that splitting must leave: it changes who gets which rows, where an order costs nothing."""
+"""Part of the plain makespan that a repair must stay under, so that balanced stages are left alone."""
 
 REASONS = {
     Kind.ORDER: "LONGEST_FIRST",
@@ -55,7 +54,7 @@ def repair(stage: Stage, costs: Costs | None = None, adaptive: AdaptiveConf | No
             best, least, factor = candidate, candidate.score, 1.0
     unique = tuple({(each.kind, each.code): each for each in reversed(declines)}.values())[::-1]
     chosen = best.spec
-    if chosen.predicted_makespan < plain - TRIFLE:
+    if chosen.predicted_makespan < WORTHWHILE * plain:
         detail = f"{plain:.2f} s to {chosen.predicted_makespan:.2f} s"
         ours = replace(chosen, plain_makespan=plain, balanced_bound=stage.balanced_bound)
         return replace(ours, reason=REASONS[chosen.kind], detail=detail, declines=unique)

@@ -91,7 +91,8 @@ class Decline:
 class SkewSpec:
     """The decision. Every row is in exactly one piece of `tasks`, rows of a replicated input apart.
 
-    :param tasks: what each task reads, in the order of their start; empty: leave the stage as it is
+    :param tasks: what each task reads, in the order of their start (a sort's: of its ranges); empty: leave the stage as
+        it is
     :param boundaries: of all range partitions but the last
     :param predicted_makespan: seconds from the stage's start to its last task's end, extra phases included
     :param plain_makespan: the same without us (Spark's own adaptive execution included, where it is on)

@@ -121,7 +121,7 @@ class Stage:
     :param reshuffle_bytes: what a later operator would have to shuffle again if rows of a key were spread
     :param state_ratio: bytes of a partial state, of all helpers together, per byte of input
     :param float_sums: merging partial states could change the last digits
-    :param layout_fixed: the number and content of the partitions are part of what was asked for
+    :param layout_fixed: number, content and order of the partitions are part of what was asked for
     :param distribution: a sort's values in order, each with its weight
     :param ties_free: rows of equal sort keys may come in any order
     :param aqe: Spark would coalesce and split on its own

@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 from skew_rows import NULL, Row, join, joined, partition_of, read, stage_of
 
 from spark_regions.reasons import REASONS
+from spark_regions.skew.boundaries import boundaries, weights
 from spark_regions.skew.operators import JOINS, MERGED, Input, Operator
 from spark_regions.skew.repair import repair
 from spark_regions.skew.spec import Kind
@@ -80,6 +81,53 @@ def test_operators_with_one_input_read_every_row_once(operator, rows, cores, cap
         assert all(len(places) == 1 for places in where.values()), "the rows of a key stay together"
     if operator is Operator.REDUCE:
         assert spec.kind is Kind.ORDER
+
+
+@settings(max_examples=300, deadline=None)
+@given(inputs(), st.integers(2, 6), st.integers(1, 3))
+def test_two_phases_merge_to_the_result_of_one(rows, cores, limit):
+    """Collected values, a value over the whole partition, and the lowest rows of each key with their ties."""
+    whole = {key: sorted(row.number for row in rows if row.key == key) for key in {row.key for row in rows}}
+    for operator in sorted(MERGED):
+        stage = stage_of(operator, rows, cores=cores, state_ratio=0.0)
+        spec = repair(stage, FREE)
+        tasks = read(spec, rows, Input.LEFT, len(stage.seconds)) if spec.kind is not Kind.NONE else [rows]
+        states = {}
+        for task in tasks:
+            for key in {row.key for row in task}:
+                mine = sorted(row.number for row in task if row.key == key)
+                states.setdefault(key, []).append(mine[:limit] if operator is Operator.LIMITED_WINDOW else mine)
+        merged = {key: sorted(number for state in parts for number in state) for key, parts in states.items()}
+        if operator is Operator.LIMITED_WINDOW:
+            assert {key: numbers[:limit] for key, numbers in merged.items()} == {
+                key: numbers[:limit] for key, numbers in whole.items()
+            }
+        else:
+            assert merged == whole
+        if operator is Operator.PARTITION_WINDOW:
+            out = Counter((row.number, sum(merged[row.key])) for task in tasks for row in task)
+            assert out == Counter((row.number, sum(whole[row.key])) for row in rows)
+
+
+@settings(max_examples=300, deadline=None)
+@given(inputs(), st.integers(1, 9), st.booleans())
+def test_ranges_read_in_their_order_are_sorted(rows, parts, ties_free):
+    """Rows of a value that a boundary cuts are dealt over the ranges that share it."""
+    counts = Counter(row.key for row in rows)
+    values = sorted((key, float(count)) for key, count in counts.items())
+    ends = boundaries(values, parts, ties_free)
+    held = weights(values, ends)
+    assert len(held) == len(ends) + 1
+    assert sum(held) == len(rows) or not rows
+    if ties_free and rows:
+        assert max(held) - min(held) < 1e-6
+        assert len(held) == parts
+    order = [end.value for end in ends]
+    assert order == sorted(order), "no range starts before the one before it"
+    if not ties_free:
+        assert all(end.fraction == 1.0 for end in ends)
+        assert len(set(order)) == len(order)
+        assert max(held, default=0) >= max(counts.values(), default=0)
 
 
 RARELY = st.integers(0, 5).map(lambda number: number == 5)
@@ -159,6 +207,8 @@ def test_no_repair_is_predicted_worse_than_none(stage, costs):
         assert len(set(keys)) == len(keys)
     if stage.ordered or stage.layout_fixed:
         assert not spec.spreads
+    if stage.layout_fixed or stage.operator is Operator.SORT:
+        assert [piece.partition for piece in pieces] == sorted(piece.partition for piece in pieces)
     for split in spec.splits:
         shuffle = stage.input(split.spread)
         if split.ranges:
