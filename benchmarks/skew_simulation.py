@@ -307,13 +307,16 @@ def show(stages: list[dict[str, Any]], taus: list[dict[str, Any]]) -> None:
 def headlines(stages: list[dict[str, Any]], taus: list[dict[str, Any]]) -> dict[str, Any]:
     """Figures of the summary: what may be spread, and what may not, apart."""
     spread = [each for each in stages if not each["stage"].startswith(Operator.GROUP_APPLY.value)]
-    best = {mode: min(each["balancing_ratio"] for each in taus if each["mode"] == mode) for mode in MODES}
+    best = {mode: min(each["balancing_ratio"] for each in taus if each["mode"] == mode) for mode in MODES if taus}
     return {
         "largest_ours_over_bound": {
             str(cores): max(each["ours"]["makespan"] / each["bound"] for each in spread if each["workers"] == cores)
-            for cores in WORKERS
+            for cores in sorted({each["workers"] for each in spread})
         },
-        "largest_ours_over_aqe": max(each["ours"]["makespan"] / each["aqe"]["makespan"] for each in stages),
+        "largest_ours_over_aqe": max(
+            (each["ours"]["makespan"] / each["aqe"]["makespan"] for each in stages if each["aqe"]["makespan"]),
+            default=1.0,
+        ),
         "least_balancing_ratio_over_tau": best,
     }
 
@@ -338,6 +341,7 @@ def main() -> None:
     result = {
         "benchmark": "skew_simulation",
         "rounds": rounds,
+        "recorded": given.recorded.name if given.recorded else None,
         "seconds_taken": round(seconds, 1),
         **headlines(stages, taus),
         "stages": stages,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heapify, heapreplace
@@ -98,35 +99,30 @@ def _contiguous(seconds: Sequence[float], bins: int) -> tuple[tuple[int, ...], .
     """The least largest sum of at most `bins` runs, by bisection between the trivial bounds."""
     if not seconds:
         return ()
-    low, high = max(max(seconds), sum(seconds) / bins), sum(seconds)
-    best = _runs(seconds, high)
-    while True:
+    sums = [0.0, *accumulate(seconds)]
+    low, high = max(max(seconds), sums[-1] / bins), sums[-1]
+    best = _ends(sums, high)
+    while low < (low + high) / 2 < high:
         middle = (low + high) / 2
-        runs = _runs(seconds, middle)
-        if len(runs) <= bins:
-            best = runs
+        ends = _ends(sums, middle)
+        if len(ends) <= bins:
+            best = ends
             # Sums take finitely many values: the largest one of a feasible cut is the next candidate.
-            reached = max(sum(seconds[index] for index in run) for run in runs)
-            high = min(reached, middle)
+            high = min(max(sums[end] - sums[start] for start, end in zip([0, *ends], ends, strict=False)), middle)
         else:
             low = middle
-        if not low < (low + high) / 2 < high:
-            break
-    runs = _runs(seconds, low)
-    return runs if len(runs) <= bins else best
+    ends = _ends(sums, low)
+    best = ends if len(ends) <= bins else best
+    return tuple(tuple(range(start, end)) for start, end in zip([0, *best], best, strict=False))
 
 
-def _runs(seconds: Sequence[float], limit: float) -> tuple[tuple[int, ...], ...]:
-    runs: list[list[int]] = []
-    sums: list[float] = []
-    for index, each in enumerate(seconds):
-        if runs and sums[-1] + each <= limit:
-            runs[-1].append(index)
-            sums[-1] += each
-        else:
-            runs.append([index])
-            sums.append(each)
-    return tuple(map(tuple, runs))
+def _ends(sums: Sequence[float], limit: float) -> list[int]:
+    """Where runs end that are as long as the limit allows, each of at least one element."""
+    ends = [0]
+    while ends[-1] < len(sums) - 1:
+        at = ends[-1]
+        ends.append(max(bisect_right(sums, sums[at] + limit, at + 1) - 1, at + 1))
+    return ends[1:]
 
 
 def cut(sizes: Sequence[int], parts: int) -> tuple[tuple[int, int], ...]:

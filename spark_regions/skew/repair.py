@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from spark_regions.skew.aqe import AdaptiveConf, adaptive_tasks, splits_anything
@@ -25,7 +25,12 @@ REASONS = {
 }
 
 
-def repair(stage: Stage, costs: Costs | None = None, adaptive: AdaptiveConf | None = None) -> SkewSpec:
+def repair(
+    stage: Stage,
+    costs: Costs | None = None,
+    adaptive: AdaptiveConf | None = None,
+    expired: Callable[[], bool] = lambda: False,
+) -> SkewSpec:
     """The decision with the shortest predicted makespan; `Kind.NONE` with a reason where none beats Spark's own.
 
     Compared are makespans with one standard error of the longest task on top, so that a few long slices, which are off
@@ -33,6 +38,9 @@ def repair(stage: Stage, costs: Costs | None = None, adaptive: AdaptiveConf | No
 
     Worked example: an inner join on 4 cores, nine partitions of 1 s and one of 30 s, nearly all of it one key. The
     bound is 39 / 4 s. Plain takes 30 s and more; the key dealt to eight tasks, the longest first, about 10 s.
+
+    :param expired: whether the time to decide is over; the best repair so far then stands. 1,000 partitions on 480
+        cores take about 0.1 s, 10,000 about 2 s
     """
     costs = costs or Costs()
     tasks = adaptive_tasks(stage, costs, adaptive) if stage.aqe else plain_tasks(stage, costs)
@@ -52,6 +60,8 @@ def repair(stage: Stage, costs: Costs | None = None, adaptive: AdaptiveConf | No
     for candidate in splitting(stage, loads, costs, declines) if skewed else ():
         if candidate.score < factor * least and candidate.spec.predicted_makespan < WORTHWHILE * plain:
             best, least, factor = candidate, candidate.score, 1.0
+        if expired():
+            break
     unique = tuple({(each.kind, each.code): each for each in reversed(declines)}.values())[::-1]
     chosen = best.spec
     if chosen.predicted_makespan < WORTHWHILE * plain:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from heapq import nlargest
 from math import sqrt
 from typing import Any
 
@@ -112,7 +111,7 @@ class HeavyHitters:
             "total": self.total,
             "error": self.error,
             "sampled": self.sampled,
-            "counts": dict(self.counts or {}),
+            "counts": dict(sorted((self.counts or {}).items(), key=lambda each: (-each[1], each[0]))),
         }
 
     @classmethod
@@ -136,10 +135,9 @@ class HeavyHitters:
 
 
 def _reduced(counts: dict[str, int], capacity: int) -> tuple[dict[str, int], int]:
-    """At most `capacity` counters, the heaviest first, and what each lost: the count of the first without a place."""
-    taken = nlargest(capacity + 1, counts.values())[-1] if len(counts) > capacity else 0
-    kept = ((key, count - taken) for key, count in counts.items() if count > taken)
-    return dict(sorted(kept, key=lambda each: (-each[1], each[0]))), taken
+    """At most `capacity` counters, and what each lost: the count of the heaviest one without a place."""
+    taken = sorted(counts.values(), reverse=True)[capacity] if len(counts) > capacity else 0
+    return {key: count - taken for key, count in counts.items() if count > taken}, taken
 
 
 def _widened(low: float, high: float, rows: int) -> tuple[float, float]:
