@@ -91,7 +91,8 @@ def distributions() -> dict[str, list[float]]:
     for exponent in (0.8, 1.2, 2.0):
         found[f"zipf {exponent}"] = [rank**-exponent for rank in range(1, KEYS + 1)]
     found["one key 60 %"] = [0.6 * (KEYS - 1) / 0.4, *[1.0] * (KEYS - 1)]
-    return {name: [each / sum(values) for each in values] for name, values in found.items()}
+    totals = {name: sum(values) for name, values in found.items()}
+    return {name: [each / totals[name] for each in values] for name, values in found.items()}
 
 
 def generated(cores: int, seed: int) -> Iterator[tuple[str, Stage, Stage]]:

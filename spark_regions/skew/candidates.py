@@ -21,6 +21,8 @@ TASKS_PER_CORE = (4, 2)
 """Numbers of tasks that are tried where there are more partitions than that."""
 FINER = 0.99
 """Part of the makespan that a finer cut must leave, or the search ends."""
+SHORTEST = 1e-6
+"""Seconds below which nothing is cut; smaller ones would not even divide."""
 SAME = 1.005
 """Ratio of two makespans that makes no odds."""
 
@@ -51,6 +53,8 @@ def splitting(stage: Stage, loads: Mapping[str, KeyLoad], costs: Costs, declines
     best = float("inf")
     for fraction in FRACTIONS:
         target = fraction * stage.balanced_bound
+        if target < SHORTEST:
+            return
         records, keys = by_records(stage, loads, target, costs), by_keys(stage, loads, target)
         # Of a shuffle that is written, whole partitions are cut without reading past the rows of others.
         whole = by_records(stage, {}, target, costs).splits if stage.observed else ()

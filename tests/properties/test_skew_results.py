@@ -37,7 +37,7 @@ def inputs(draw, maps=3):
     return [Row(key, place, number) for number, (key, place) in enumerate(zip(rows, places, strict=True))]
 
 
-@settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.sampled_from(sorted(JOINS)),
     inputs(),
@@ -183,7 +183,7 @@ def stages(draw):
 COSTS = st.builds(Costs, st.floats(0, 1e-7), st.floats(0, 1e-7), st.floats(0, 0.1), st.floats(0, 1))
 
 
-@settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(stages(), COSTS)
 def test_no_repair_is_predicted_worse_than_none(stage, costs):
     spec = repair(stage, costs)
