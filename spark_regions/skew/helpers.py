@@ -10,15 +10,15 @@ def moving_pays(migration_seconds: float, left_seconds: float) -> bool:
     return migration_seconds < left_seconds
 
 
-def load_reduction(skewed: float, helpers: Sequence[float], total: float) -> float:
-    """LR_max = (f_S - Σ f_w / (n + 1)) · T, the sum over the skewed worker and its n helpers (§14.2).
+def load_reduction(skewed: float, together: float, helpers: int, total: float) -> float:
+    """LR_max = (f_S - Σ f_w / (n + 1)) · T, the sum over the skewed worker and its n helpers together (§14.2).
 
     With one helper it is D / 2 (eq. 4).
 
-    >>> load_reduction(0.26, [0.07], 100.0)
+    >>> load_reduction(0.26, 0.33, 1, 100.0)
     9.5
     """
-    return (skewed - (skewed + sum(helpers)) / (len(helpers) + 1)) * total
+    return (skewed - together / (helpers + 1)) * total
 
 
 def number_of_helpers(
@@ -46,8 +46,7 @@ def number_of_helpers(
         together += share
         if not moving_pays(move, future / rate):
             break
-        reduction = (skewed - together / (number + 1)) * total
-        gain = min(reduction, (future - move * rate) * skewed)
+        gain = min(load_reduction(skewed, together, number, total), (future - move * rate) * skewed)
         if gain <= best:
             break
         best, chosen = gain, number

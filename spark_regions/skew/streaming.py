@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from random import Random
 
-from spark_regions.skew.adapt import Adaptive, Sample, adjust
+from spark_regions.skew.adapt import Adaptive, Sample, adjust, earlier
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,7 @@ class Control:
     :param eta: eq. 1; :param window: tuples of the whole operator that the mean model looks ahead
     :param interval: seconds between two looks at the queues; :param delay: seconds before the first
     :param sample_seconds: how long the arrivals are counted for one value of the sample
+    :param migration_seconds: M, between the start of an iteration and its first phase (§14.1)
     """
 
     tau: Adaptive
@@ -40,6 +41,7 @@ class Control:
     interval: float = 0.25
     delay: float = 2.0
     sample_seconds: float = 5.0
+    migration_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class Outcome:
 
 class Mode(StrEnum):
     WATCH = "watch"
+    MIGRATE = "migrate"
     CATCH_UP = "catch_up"
     """First phase: all of the longer queue's shareable input goes to the other worker."""
 
@@ -72,6 +75,7 @@ class _Pair:
     mode: Mode = Mode.WATCH
     redirect: float = 0.0
     toward_helper: bool = True
+    migrated_at: float = 0.0
     sample: Sample = field(default_factory=Sample)
     open_counts: tuple[float, float] = (0.0, 0.0)
     open_seconds: float = 0.0
@@ -154,17 +158,38 @@ def _look(pair: _Pair, queue: list[float], control: Control, stream: Stream, now
         if (gap <= 0) == pair.toward_helper:
             pair.second_phase()
         return
+    if pair.mode is Mode.MIGRATE:
+        if now >= pair.migrated_at:
+            _catch_up(pair, gap)
+        return
     intervals = control.window / (stream.rate * control.sample_seconds)
     burden = max(queue[pair.skewed], queue[pair.helper])
-    verdict = adjust(pair.tau, abs(gap), pair.sample.error(intervals))
+    verdict = adjust(pair.tau, abs(gap) + _growth(pair, gap, control, stream), pair.sample.error(intervals))
     if not verdict.start or burden < control.eta:
         return
     pair.tau = verdict.adapted
     pair.iterations += 1
     pair.first = now if pair.first is None else pair.first
+    if control.migration_seconds:
+        pair.mode, pair.migrated_at = Mode.MIGRATE, now + control.migration_seconds
+    else:
+        _catch_up(pair, gap)
+
+
+def _catch_up(pair: _Pair, gap: float) -> None:
     pair.toward_helper = gap > 0
     pair.redirect = 1.0 if pair.toward_helper else 0.0
     pair.mode = Mode.CATCH_UP
+
+
+def _growth(pair: _Pair, gap: float, control: Control, stream: Stream) -> float:
+    """By how much the gap will grow while state moves: τ - τ' (§14.1)."""
+    seconds = control.sample_seconds
+    skewed, helper = pair.sample.skewed.mean / seconds, pair.sample.helper.mean / seconds
+    moved = skewed * pair.redirect
+    shares = ((skewed - moved) / stream.rate, (helper + moved) / stream.rate)
+    first, second = shares if gap > 0 else shares[::-1]
+    return pair.tau.tau - earlier(pair.tau.tau, first, second, stream.rate, control.migration_seconds)
 
 
 def _choose(queue: Sequence[float], allotted: Sequence[float], watched: Sequence[_Pair]) -> None:

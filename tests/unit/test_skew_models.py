@@ -177,6 +177,14 @@ def test_adapted_thresholds_end_between_the_extremes():
         assert adapted.iterations < fixed(10).iterations
 
 
+def test_what_takes_long_to_move_is_detected_earlier():
+    """The gap grows by about 20 a second (40 arrive at worker 0, 8 at worker 1, of 20 that each can do)."""
+    at_once, slow = fixed(500), fixed(500, migration_seconds=10.0)
+    assert at_once.first == pytest.approx(25, abs=4)
+    assert 6 < at_once.first - slow.first < 20
+    assert slow.balancing_ratio > fixed(1500).balancing_ratio
+
+
 def test_a_simulation_repeats_itself_and_the_seed_matters():
     assert fixed(50, 3) == fixed(50, 3)
     assert fixed(50, 3) != fixed(50, 4)

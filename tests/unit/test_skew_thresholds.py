@@ -112,9 +112,9 @@ def test_the_sample_redirects_half_of_the_difference():
 
 
 def test_load_reduction_of_one_helper_is_half_the_difference():
-    assert load_reduction(0.26, [0.07], 100) == pytest.approx((26 - 7) / 2)
-    assert load_reduction(0.6, [0.1, 0.1], 100) == pytest.approx(60 - 80 / 3)
-    assert load_reduction(0.1, [0.6], 100) < 0
+    assert load_reduction(0.26, 0.33, 1, 100) == pytest.approx((26 - 7) / 2)
+    assert load_reduction(0.6, 0.8, 2, 100) == pytest.approx(60 - 80 / 3)
+    assert load_reduction(0.1, 0.7, 1, 100) < 0
 
 
 @pytest.mark.parametrize(
