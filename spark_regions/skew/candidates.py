@@ -19,6 +19,8 @@ FRACTIONS = (1.0, 0.5, 0.25, 0.125)
 """Sizes of a task that are tried, in fair shares of a core: smaller ones pack better and cost more."""
 TASKS_PER_CORE = (4, 2)
 """Numbers of tasks that are tried where there are more partitions than that."""
+RANGES_PER_CORE = (1, 2, 4, 8)
+"""Numbers of ranges that are tried for a sort."""
 FINER = 0.99
 """Part of the makespan that a finer cut must leave, or the search ends."""
 SHORTEST = 1e-6
@@ -76,7 +78,7 @@ def _ranges(stage: Stage, costs: Costs, declines: list[Decline]) -> Iterator[Can
     if stage.layout_fixed or not stage.distribution:
         declines.append(Decline(Kind.BOUNDARIES, "REPARTITION" if stage.layout_fixed else "NO_HISTORY"))
         return
-    for parts in sorted({len(stage.seconds), *(number * stage.cores for number in (1, *TASKS_PER_CORE))}):
+    for parts in sorted({len(stage.seconds), *(number * stage.cores for number in RANGES_PER_CORE)}):
         ends = boundaries(stage.distribution, parts, stage.ties_free)
         tasks = tuple((Piece(number),) for number in range(len(ends) + 1))
         yield _measured(stage, {}, SkewSpec(Kind.BOUNDARIES, boundaries=ends, tasks=tasks), costs)
