@@ -12,14 +12,15 @@ import spark_regions.reasons
 from spark_regions.reasons import REASONS, sentence
 
 PACKAGE = Path(spark_regions.reasons.__file__).parent
-ROOMS = ("dag", "stats", "costs", "recycle", "store", "planner")
+ROOMS = ("dag", "stats", "costs", "recycle", "skew", "store", "planner")
 ALLOWED = {
     "dag": {"dag", "errors"},
     "stats": {"dag", "errors", "stats"},
     "costs": {"dag", "errors", "stats", "costs"},
     "recycle": {"dag", "errors", "stats", "costs", "recycle"},
+    "skew": {"dag", "errors", "stats", "costs", "skew"},
     "store": {"dag", "errors", "store"},
-    "planner": {"dag", "errors", "stats", "costs", "recycle", "store", "planner", "reasons", "_version"},
+    "planner": {"dag", "errors", "stats", "costs", "recycle", "skew", "store", "planner", "reasons", "_version"},
 }
 SHIM = PACKAGE.parent / "jvm-shim" / "src" / "main"
 SOURCES = [path for room in ROOMS for path in sorted((PACKAGE / room).rglob("*.py"))]

@@ -1,0 +1,87 @@
+"""Seconds that each reduce partition will take, from its size and from what earlier tasks took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+READ_BYTES_PER_SECOND = 50e6
+SECONDS_PER_ROW = 2e-7
+GUESS_ERROR_SHARE = 0.25
+"""Starting values for one core, until tasks of this stage were observed."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTime:
+    """A task that ran: what it read, and its run time without waiting for a core."""
+
+    bytes: int
+    rows: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class LoadModel:
+    """seconds = fixed + bytes · seconds_per_byte + rows · seconds_per_row.
+
+    :param error_share: standard error of the prediction of one task (§12.3.2), by its seconds
+    :param tasks: observations behind it
+    """
+
+    fixed: float = 0.0
+    seconds_per_byte: float = 1 / READ_BYTES_PER_SECOND
+    seconds_per_row: float = SECONDS_PER_ROW
+    error_share: float = GUESS_ERROR_SHARE
+    tasks: int = 0
+
+    def predict(self, size_bytes: int, rows: int) -> float:
+        return self.fixed + size_bytes * self.seconds_per_byte + rows * self.seconds_per_row
+
+    def loads(self, sizes: Sequence[int], rows: Sequence[int]) -> tuple[float, ...]:
+        """Of all partitions; one without rows takes no time of its own."""
+        return tuple(
+            self.predict(size, count) if size or count else 0.0 for size, count in zip(sizes, rows, strict=True)
+        )
+
+
+def fit(observed: Iterable[TaskTime]) -> LoadModel:
+    """Least squares of relative errors on tasks that ran, no factor below 0.
+
+    Relative, because a task ten times as long is off by ten times as much. Bytes and rows grow together, so that both
+    factors cannot be told apart: the one that explains more is taken.
+    Worked example: (10 MB, 1.1 s), (20 MB, 2.1 s), (40 MB, 4.1 s), equal rows a byte: 0.1 s + 0.1 s/MB.
+    """
+    tasks = [task for task in observed if task.seconds > 0 and (task.bytes or task.rows)]
+    if not tasks:
+        return LoadModel()
+    by_bytes = _line([task.bytes for task in tasks], [task.seconds for task in tasks])
+    by_rows = _line([task.rows for task in tasks], [task.seconds for task in tasks])
+    models = [LoadModel(by_bytes[0], by_bytes[1], 0.0), LoadModel(by_rows[0], 0.0, by_rows[1])]
+    best = min(models, key=lambda model: _residue(model, tasks))
+    count = len(tasks)
+    error = sqrt(_residue(best, tasks) / (count - 2) * (1 + 1 / count)) if count > 2 else GUESS_ERROR_SHARE
+    return LoadModel(best.fixed, best.seconds_per_byte, best.seconds_per_row, error, count)
+
+
+def _line(sizes: Sequence[int], seconds: Sequence[float]) -> tuple[float, float]:
+    """Fixed part and slope, both at least 0, of least squares weighted by 1 / seconds²."""
+    weight = [1 / each**2 for each in seconds]
+    total = sum(weight)
+    mean_size = sum(w * size for w, size in zip(weight, sizes, strict=True)) / total
+    mean_seconds = sum(w * each for w, each in zip(weight, seconds, strict=True)) / total
+    triples = list(zip(weight, sizes, seconds, strict=True))
+    spread = sum(w * (size - mean_size) ** 2 for w, size, _ in triples)
+    together = sum(w * (size - mean_size) * (each - mean_seconds) for w, size, each in triples)
+    slope = together / spread if spread else (mean_seconds / mean_size if mean_size else 0.0)
+    if slope < 0:
+        return mean_seconds, 0.0
+    fixed = mean_seconds - slope * mean_size
+    if fixed < 0:
+        squares = sum(w * size * size for w, size, _ in triples)
+        return 0.0, sum(w * size * each for w, size, each in triples) / squares
+    return fixed, slope
+
+
+def _residue(model: LoadModel, tasks: Sequence[TaskTime]) -> float:
+    return sum((1 - model.predict(task.bytes, task.rows) / task.seconds) ** 2 for task in tasks)

@@ -1,0 +1,165 @@
+"""All that a repair may look at: one reduce stage, in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from spark_regions.skew.operators import JOINS, Input, Operator
+from spark_regions.skew.sketch import HeavyHitters
+
+
+@dataclass(frozen=True, slots=True)
+class HeavyKey:
+    """A key whose share of one input's rows lies in [share, share + error].
+
+    :param key: a digest or a literal of the key as the operator compares it (normalized NaN, zero, collation)
+    :param null: a join key that is null meets no row of the other input
+    :param other_rows: rows of the key in the join's other input; None: unknown
+    :param least_rows: rows of the key that were counted, one by one
+    """
+
+    key: str
+    share: float
+    error: float
+    partition: int
+    null: bool = False
+    other_rows: int | None = None
+    least_rows: int = 0
+
+
+def heavy_keys(
+    summary: HeavyHitters,
+    partitions: Mapping[str, int],
+    at_least: float = 0.0,
+    other_rows: Mapping[str, int] | None = None,
+    nulls: frozenset[str] = frozenset(),
+) -> tuple[HeavyKey, ...]:
+    """The keys of a summary whose share may reach `at_least`, heaviest first.
+
+    :param partitions: of each key, the reduce partition; a key that is not named there is left out
+    :param other_rows: rows of the same keys in a join's other input, where known
+    """
+    return tuple(
+        HeavyKey(
+            key=each.key,
+            share=each.share,
+            error=each.error,
+            partition=partitions[each.key],
+            null=each.key in nulls,
+            other_rows=(other_rows or {}).get(each.key),
+            least_rows=summary.bounds(each.key)[0],
+        )
+        for each in summary.shares(at_least)
+        if each.key in partitions
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Shuffle:
+    """One input of the stage.
+
+    :param bytes: of each reduce partition; :param rows: of each reduce partition
+    :param maps: number of map tasks
+    :param blocks: of a partition, the bytes from each map task, where known
+    """
+
+    bytes: tuple[int, ...]
+    rows: tuple[int, ...]
+    keys: tuple[HeavyKey, ...] = ()
+    maps: int = 1
+    blocks: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+
+    def key_rows(self) -> dict[str, float]:
+        """Rows of each heavy key: the middle of its bounds, made narrower by what its partition holds."""
+        total = sum(self.rows)
+        low: dict[int, float] = {}
+        for each in self.keys:
+            low[each.partition] = low.get(each.partition, 0.0) + each.share * total
+        found: dict[str, float] = {}
+        for each in self.keys:
+            held, lowest = self.rows[each.partition], low[each.partition]
+            least = each.share * total
+            room = max(held - lowest, 0.0)
+            # Shares of another run can exceed what the partition holds today.
+            found[each.key] = held * least / lowest if lowest > held else least + min(each.error * total, room) / 2
+        crowded: dict[int, float] = {}
+        for each in self.keys:
+            crowded[each.partition] = crowded.get(each.partition, 0.0) + found[each.key]
+        for each in self.keys:
+            if crowded[each.partition] > self.rows[each.partition]:
+                found[each.key] *= self.rows[each.partition] / crowded[each.partition]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What a repair costs beyond the work itself; starting values until the application has been measured.
+
+    :param write_seconds_per_byte: task-seconds to write a byte into a shuffle; :param read_seconds_per_byte: to read it
+    :param task_seconds: of any task, before its first row
+    :param stage_seconds: of one further stage, until its tasks run
+    """
+
+    write_seconds_per_byte: float = 1 / 120e6
+    read_seconds_per_byte: float = 1 / 240e6
+    task_seconds: float = 0.01
+    stage_seconds: float = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A reduce stage that is about to run.
+
+    :param seconds: predicted load of each partition, both inputs of a join together (`loads.predict`)
+    :param error_share: standard error of one such prediction, by its seconds
+    :param observed: the shuffle is written, sizes and shares are its own; else they are an earlier run's, and rows can
+        still be written apart
+    :param residual: the join has a condition beyond equal keys
+    :param salted: the query spreads its keys by a salt of its own
+    :param ordered: the rows of a key are needed in their order (§11.1 b)
+    :param reshuffle_bytes: what a later operator would have to shuffle again if rows of a key were spread
+    :param state_ratio: bytes of a partial state, of all helpers together, per byte of input
+    :param float_sums: merging partial states could change the last digits
+    :param layout_fixed: number, content and order of the partitions are part of what was asked for
+    :param distribution: a sort's values in order, each with its weight
+    :param ties_free: rows of equal sort keys may come in any order
+    :param aqe: Spark would coalesce and split on its own
+    """
+
+    operator: Operator
+    seconds: tuple[float, ...]
+    left: Shuffle
+    cores: int
+    right: Shuffle | None = None
+    error_share: float = 0.0
+    observed: bool = False
+    residual: bool = False
+    salted: bool = False
+    ordered: bool = False
+    reshuffle_bytes: int = 0
+    state_ratio: float = 1.0
+    float_sums: bool = False
+    layout_fixed: bool = False
+    distribution: tuple[tuple[str, float], ...] = ()
+    ties_free: bool = False
+    aqe: bool = True
+
+    def __post_init__(self) -> None:
+        if self.cores < 1:
+            raise ValueError(f"A stage needs at least one core, not {self.cores}.")
+        if (self.operator in JOINS) != (self.right is not None):
+            raise ValueError(f"{self.operator.value} with {'two inputs' if self.right else 'one input'}.")
+        lengths = {len(self.seconds)}
+        for shuffle in filter(None, (self.left, self.right)):
+            lengths |= {len(shuffle.bytes), len(shuffle.rows)}
+        if len(lengths) != 1:
+            raise ValueError(f"Inputs and loads disagree about the number of partitions: {sorted(lengths)}.")
+
+    def input(self, side: Input) -> Shuffle | None:
+        return self.left if side is Input.LEFT else self.right
+
+    @property
+    def balanced_bound(self) -> float:
+        """Total task time by cores: no way to run the same work is faster."""
+        return sum(self.seconds) / self.cores
