@@ -17,6 +17,7 @@ _TABLE: dict[str, str] = {
     "HELD": "The program still refers to this DataFrame and may use it again; given up if writing takes long",
     "SKI_RENTAL": "Recomputing has already cost as much as an entry would have",
     "ALWAYS": "The strategy acts at every eligible point",
+    "SHARED": "Computed once for several places of the query",
     "LATEST": "The last storable point of the plan",
     # Inputs that have no identity, or none that outlives the application.
     "INPUT_CHANGED": "An input changed while the query ran",
@@ -79,6 +80,9 @@ _TABLE: dict[str, str] = {
     "ALREADY_STORED_BELOW": "A point below was chosen",
     "ALREADY_STORED_ABOVE": "A point above was chosen",
     "PENDING_ELSEWHERE": "Another query is writing this result",
+    "NOT_WORTH_SHARING": "Computing it again costs less than the shuffle that sharing takes",
+    "NOT_MERGEABLE": "The subplans have the same rows, but not the same shape",
+    "NOT_PARTITIONABLE": "No column of the shared subplan can be hashed",
     "OBSERVE_ONLY": "The mode is observe",
     "RECYCLE_OFF": "Recycling is switched off",
     "UNKNOWN_STRATEGY": "No strategy of that name",
