@@ -263,6 +263,14 @@ CONFS: tuple[Conf, ...] = (
         " with true, a stored run's digits are kept.",
     ),
     Conf(
+        "spark.regions.sharing.enabled",
+        "bool",
+        "true",
+        "runtime",
+        "Whether a subplan that stands in several places of a query, and that Spark computed anew for each of them in "
+        "an earlier run, is computed once where that pays for the shuffle that it takes.",
+    ),
+    Conf(
         "spark.regions.persist.enabled",
         "bool",
         "true",

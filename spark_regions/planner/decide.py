@@ -17,6 +17,7 @@ from spark_regions.recycle.first_use import held_point
 from spark_regions.recycle.frequency import Probability
 from spark_regions.recycle.matching import Match, match
 from spark_regions.recycle.points import Decline, Point, Situation, eligible, points, shared_points
+from spark_regions.recycle.repeats import Share, shares
 from spark_regions.recycle.strategies import strategy
 from spark_regions.stats.estimate import Estimate
 from spark_regions.stats.operators import own_seconds, total_seconds
@@ -34,6 +35,7 @@ class Confs:
     persist_max_bytes: int = 0
     window: int = 20
     first_use_overhead: float = 0.0
+    sharing: bool = False
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> Confs:
@@ -49,6 +51,7 @@ class Confs:
                 persist=_flag(raw.get("persist", True)),
                 persist_max_bytes=int(raw.get("persistMaxBytes") or 0),
                 window=int(raw.get("window") or 20),
+                sharing=_flag(raw.get("sharing", False)),
                 first_use_overhead=float(raw.get("firstUseOverhead") or 0.0),
             )
         except (TypeError, ValueError) as error:
@@ -66,6 +69,7 @@ class Proposal:
     saved: dict[int, float] = field(default_factory=dict)
     fresh: dict[int, Estimate] = field(default_factory=dict)
     persists: list[Point] = field(default_factory=list)
+    shares: list[Share] = field(default_factory=list)
     declines: list[Decline] = field(default_factory=list)
 
 
@@ -112,6 +116,13 @@ def propose(
     proposal = Proposal(choice, dict(loads), gains, dict(fresh))
     if confs.persist and confs.persist_max_bytes > 0:
         proposal.persists = _persists(plan, view, with_loads, rates, parallelism, taken | over)
+    if confs.sharing:
+        always = confs.strategy == "always" and confs.recycle
+        replaced = set(choice.loads) | {point.node for point, _ in choice.stores if point.ref is not None}
+        replaced |= {point.node for point in proposal.persists}
+        stored = {point.node for point, _ in choice.stores}
+        proposal.shares, lost = shares(plan, view, with_loads, rates, parallelism, replaced, stored, always)
+        declines += lost
     proposal.declines = declines
     return proposal
 

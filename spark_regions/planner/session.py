@@ -19,6 +19,7 @@ from spark_regions.planner.observe import learn
 from spark_regions.recycle.admission import contradicts, expired, make_room, reservation, supersedes
 from spark_regions.recycle.persist import Persists
 from spark_regions.recycle.points import Decline, Point
+from spark_regions.recycle.repeats import Share
 from spark_regions.stats.estimate import Estimate
 from spark_regions.store.entries import entries_on
 from spark_regions.store.store import Admit, Run, Store
@@ -37,11 +38,13 @@ class Remembered:
     """What was decided for a query, until it has run.
 
     :param loads: entry to (node, predicted saving, seconds without the load)
+    :param shared: nodes that one computation stands in for
     """
 
     plan: Plan
     parallelism: int
     loads: dict[str, tuple[int, float, float]] = field(default_factory=dict)
+    shared: set[int] = field(default_factory=set)
     decided: float = field(default_factory=time.monotonic)
 
 
@@ -108,6 +111,9 @@ class Session:
         self.persists.touch(lineages)
         for point in proposal.persists:
             actions += self._persist(point, confs)
+        for share in proposal.shares:
+            remembered.shared.update(share.nodes)
+            actions += _share(share)
         return self._answer(actions, declines + proposal.declines)
 
     def observe(self, event: Mapping[str, Any]) -> None:
@@ -280,7 +286,9 @@ class Session:
         ran = {str(load["entry"]): load for load in event.get("loads") or ()}
         if event.get("outcome") == "ok":
             loaded = {remembered.loads[name][0] for name in ran if name in remembered.loads} if remembered else set()
-            lesson = learn(event, remembered.plan if remembered else None, loaded)
+            # How often Spark computes what is shared now was counted when it was not.
+            partial = loaded | remembered.shared if remembered else loaded
+            lesson = learn(event, remembered.plan if remembered else None, partial)
             self.graph.record(lesson.fill, lesson.private, lesson.demanded)
             self._price(query, lesson.totals)
             for name, load in ran.items():
@@ -348,12 +356,26 @@ def _room(entry: Entry, point: Point, budget: int, now: float) -> Admit:
     return room
 
 
+def _share(share: Share) -> list[dict[str, Any]]:
+    # Each place saves its part, so that the sum over the actions is the group's.
+    saving = round(share.saving / len(share.nodes), 4)
+    common = {"kind": "share", "group": list(share.nodes), "saving": saving, "reason": share.reason}
+    return [common | {"node": node} for node in share.nodes]
+
+
 def _observed(proposal: Proposal) -> list[Decline]:
     declines = [
         Decline(name, "OBSERVE_ONLY", f"load would save {proposal.saved[name]:.2f} s")
         for name in sorted(proposal.choice.loads)
     ]
-    return declines + [
-        Decline(point.node, "OBSERVE_ONLY", f"store would save {max(point.benefit, 0.0):.2f} s a use")
-        for point, _ in proposal.choice.stores
-    ]
+    return (
+        declines
+        + [
+            Decline(point.node, "OBSERVE_ONLY", f"store would save {max(point.benefit, 0.0):.2f} s a use")
+            for point, _ in proposal.choice.stores
+        ]
+        + [
+            Decline(share.nodes[0], "OBSERVE_ONLY", f"computing it once would save {share.saving:.2f} s")
+            for share in proposal.shares
+        ]
+    )

@@ -61,10 +61,11 @@ object Counters {
   val queries = "queries"
   val plansChanged = "plansChanged"
   val loads = "loads"
+  val shares = "shares"
   val stores = "stores"
   val commits = "commits"
   val abandons = "abandons"
   val declines = "declines"
   val fallbacks = "fallbacks"
-  val names: Seq[String] = Seq(queries, plansChanged, loads, stores, commits, abandons, declines, fallbacks)
+  val names: Seq[String] = Seq(queries, plansChanged, loads, stores, shares, commits, abandons, declines, fallbacks)
 }

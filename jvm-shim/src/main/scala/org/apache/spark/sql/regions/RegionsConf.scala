@@ -105,6 +105,13 @@ object RegionsConf {
     "Also recycle sums and averages of floating-point values, whose last digits differ between two plain runs.")
     .booleanConf.createWithDefault(false)
 
+  val sharingEnabled: ConfigEntry[Boolean] = runtime(
+    "sharing.enabled",
+    "Whether a subplan that stands in several places of a query, and that Spark computed anew for each of them in an " +
+      "earlier run, is computed once where that pays for the shuffle that it takes."
+  )
+    .booleanConf.createWithDefault(true)
+
   val persistEnabled: ConfigEntry[Boolean] = runtime("persist.enabled",
     "Whether results are persisted in Spark's block manager for later queries of the session.")
     .booleanConf.createWithDefault(true)
@@ -135,6 +142,7 @@ object RegionsConf {
     recycleFirstUseOverhead,
     recycleNamespace,
     recycleFloatAggregates,
+    sharingEnabled,
     persistEnabled,
     persistMaxBytes,
     explainFormat

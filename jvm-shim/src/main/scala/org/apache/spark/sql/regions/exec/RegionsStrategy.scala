@@ -6,9 +6,10 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.{FilterExec, ProjectExec, SparkPlan, SparkStrategy}
 import org.apache.spark.sql.execution.columnar.{InMemoryRelation, InMemoryTableScanLike}
+import org.apache.spark.sql.execution.exchange.{REPARTITION_BY_COL, ShuffleExchangeExec}
 
 /**
- * Plans [[Tee]], [[Recycled]] and [[RecycledRelation]]. It checks no entry: adaptive execution plans again and again,
+ * Plans [[Tee]], [[SharedSubplan]], [[Recycled]] and [[RecycledRelation]]. It checks no entry: adaptive execution plans again and again,
  * and every execution checks anyway.
  */
 case class RegionsStrategy(session: SparkSession) extends SparkStrategy {
@@ -16,6 +17,10 @@ case class RegionsStrategy(session: SparkSession) extends SparkStrategy {
     case tee @ Tee(child, order) =>
       Stores.register(tee.order)
       TeeExec(planLater(child), order) :: Nil
+
+    case shared: SharedSubplan =>
+      val partitioning = shared.partitioning(session.sessionState.conf.numShufflePartitions)
+      ShuffleExchangeExec(partitioning, planLater(shared.child), REPARTITION_BY_COL) :: Nil
 
     case recycled: Recycled => RecycledExec(read(recycled), recycled) :: Nil
 

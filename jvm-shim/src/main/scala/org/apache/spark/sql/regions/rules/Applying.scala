@@ -1,6 +1,6 @@
 package org.apache.spark.sql.regions.rules
 
-import scala.collection.mutable.ArrayBuffer
+import scala.collection.mutable.{ArrayBuffer, HashMap}
 import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.JsonNode
@@ -24,6 +24,7 @@ private[rules] final class Applying(
   private val byNode = elements(answer, "actions").groupBy(_.path("node").asInt(-1))
   private val loads = ArrayBuffer.empty[LoadUse]
   private val stores = ArrayBuffer.empty[StoreUse]
+  private val mergedBefore = HashMap.empty[Seq[Int], Either[Refusal, MergedSubplans]]
 
   def rewrite(): Applied = {
     elements(answer, "declines").foreach { d =>
@@ -43,9 +44,11 @@ private[rules] final class Applying(
   private def visit(node: SignedNode): LogicalPlan = {
     val actions = byNode.getOrElse(node.id, Nil)
     // Below a load nothing runs, so nothing there is worth rewriting.
-    val visited = if (actions.exists(_.path("kind").asText == "load")) node.plan else below(node)
+    val visited = if (actions.exists(replaces)) node.plan else below(node)
     actions.foldLeft(visited)(applied(node, _, _))
   }
+
+  private def replaces(action: JsonNode): Boolean = Set("load", "share").contains(action.path("kind").asText)
 
   private def below(node: SignedNode): LogicalPlan = {
     val (plans, subplans) = node.children.map(signed.nodes(_)).splitAt(node.plan.children.size)
@@ -62,6 +65,7 @@ private[rules] final class Applying(
     val result = kind match {
       case "load" => load(node, action, entry)
       case "store" => store(node, plan, action, entry)
+      case "share" => share(node, action)
       case "persist" => persist(node, plan, action, entry)
       case other => Left(Refusal("UNKNOWN_ACTION", other))
     }
@@ -136,6 +140,24 @@ private[rules] final class Applying(
       result
     }
   }
+
+  private def share(node: SignedNode, action: JsonNode): Either[Refusal, LogicalPlan] =
+    for {
+      merged <- merged(elements(action, "group").map(_.asInt(-1)))
+      fresh = MergedSubplans.renewed(merged.plan)
+      conjuncts <- node.signature.map(_.conjuncts.toSet)
+      read <- signed.over(node, SharedSubplan(fresh), merged.columns.zip(fresh.output), conjuncts)
+    } yield {
+      runtime.counters.add(Counters.shares)
+      read
+    }
+
+  private def merged(group: Seq[Int]): Either[Refusal, MergedSubplans] =
+    mergedBefore.getOrElseUpdate(
+      group,
+      Either.cond(group.nonEmpty && group.forall(signed.nodes.indices.contains), (), Refusal("UNKNOWN_ACTION", "share"))
+        .flatMap(_ => MergedSubplans(group.map(signed.nodes(_)).map(n => n.plan -> signed.storeColumns(n))))
+    )
 
   private def persist(
       node: SignedNode,

@@ -31,6 +31,7 @@ private[rules] object DecideRequest {
         "maxBytes" -> conf.getConf(RegionsConf.recycleMaxBytes),
         "ttlSeconds" -> conf.getConf(RegionsConf.recycleTtl),
         "recycle" -> conf.getConf(RegionsConf.recycleEnabled),
+        "sharing" -> conf.getConf(RegionsConf.sharingEnabled),
         "persist" -> conf.getConf(RegionsConf.persistEnabled),
         "persistMaxBytes" -> runtime.recycling.persistMaxBytes(session),
         "window" -> conf.getConf(RegionsConf.recycleWindow),
