@@ -20,7 +20,7 @@ from rich.table import Table
 from benchmarks.measure import add_arguments
 from examples.demo import ROOT
 
-BENCHMARKS = ("recurring", "first_run", "cold_overhead", "planning", "tee", "skew_simulation")
+BENCHMARKS = ("recurring", "first_run", "cold_overhead", "planning", "tee", "shared_subplans", "skew_simulation")
 
 # measured value (path in the result), what it is, goal
 HEADLINES: dict[str, tuple[tuple[str, str, str], ...]] = {
@@ -40,6 +40,10 @@ HEADLINES: dict[str, tuple[tuple[str, str, str], ...]] = {
     "tee": (
         ("tee_over_plain", "storing / plain query", ""),
         ("tee_over_disk_only", "storing / persist(DISK_ONLY)", ""),
+    ),
+    "shared_subplans": (
+        ("sum_ratio", "TPC-DS queries with shared subplans, plugin / plain", "<= 0.85"),
+        ("queries_beyond_1.05_plus_50_ms", "queries above 1.05 x + 50 ms", "none"),
     ),
     "skew_simulation": (
         ("largest_ours_over_bound", "simulated makespan / bound, by workers: rows may be spread", "<= 1.10"),

@@ -86,7 +86,7 @@ _TABLE: dict[str, str] = {
     "ALREADY_STORED_ABOVE": "A point above was chosen",
     "PENDING_ELSEWHERE": "Another query is writing this result",
     "NOT_WORTH_SHARING": "Computing it again costs less than the shuffle that sharing takes",
-    "NOT_MERGEABLE": "The subplans have the same rows, but not the same shape",
+    "SHAPES_DIFFER": "The subplans have the same rows, but not the same shape",
     "NOT_PARTITIONABLE": "No column of the shared subplan can be hashed",
     "OBSERVE_ONLY": "The mode is observe",
     "RECYCLE_OFF": "Recycling is switched off",

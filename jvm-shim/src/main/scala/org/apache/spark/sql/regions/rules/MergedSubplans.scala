@@ -22,7 +22,7 @@ private[rules] object MergedSubplans {
     // Equal filters only: with others in them, the subplans would not have the same rows.
     val merger = new PlanMerger(false, false, false, false)
     val merged = subplans.map { case (plan, _) => merger.merge(plan, false) }
-    if (merged.exists(_.mergedPlanIndex != 0)) Left(Refusal("NOT_MERGEABLE"))
+    if (merged.exists(_.mergedPlanIndex != 0)) Left(Refusal("SHAPES_DIFFER"))
     else {
       val plan = merger.mergedPlans().head.plan
       val digests = subplans.zip(merged).flatMap { case ((_, columns), result) =>
