@@ -10,11 +10,7 @@ from spark_regions.costs.rates import Rates
 from spark_regions.dag.plan import Shared
 from spark_regions.planner import session as module
 from spark_regions.planner.decide import Confs, propose
-from spark_regions.planner.graph import OperatorGraph
-from spark_regions.planner.session import Counters, Session
 from spark_regions.store.admin import list_entries
-from spark_regions.store.opening import open_catalog, place
-from spark_regions.store.store import Store
 
 CONFS = Confs(max_bytes=10**9, first_use_overhead=0.1)
 
@@ -77,16 +73,6 @@ def test_two_branches_are_apart():
     )
     stores, loads = chosen(tree, entries=[entry("e1", signature("left"), recompute=9.0)])
     assert (stores, loads) == ([("s0", 3, "HELD")], {1: "BENEFIT"})
-
-
-@pytest.fixture
-def session(tmp_path):
-    where = place(str(tmp_path), "anna")
-    catalog = open_catalog(where)
-    store = Store(catalog, where)
-    run = store.begin("app-1", "job")
-    yield Session(store, OperatorGraph(catalog, run, where.data), run, Counters())
-    catalog.close()
 
 
 def first_use(session):

@@ -4,21 +4,7 @@ import pytest
 from wire_client import decide, executed, report
 
 from spark_regions.planner import session as module
-from spark_regions.planner.graph import OperatorGraph
-from spark_regions.planner.session import Counters, Session
 from spark_regions.store.admin import list_entries
-from spark_regions.store.opening import open_catalog, place
-from spark_regions.store.store import Store
-
-
-@pytest.fixture
-def session(tmp_path):
-    where = place(str(tmp_path), "anna")
-    catalog = open_catalog(where)
-    store = Store(catalog, where)
-    run = store.begin("app-1", "job")
-    yield Session(store, OperatorGraph(catalog, run, where.data), run, Counters())
-    catalog.close()
 
 
 def run(session, query):

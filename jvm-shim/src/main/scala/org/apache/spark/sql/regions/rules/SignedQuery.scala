@@ -50,11 +50,4 @@ final class SignedQuery private[rules] (
   /** What to keep of a node: each of its columns once. */
   def storeColumns(node: SignedNode): Seq[(String, Attribute)] =
     node.signature.fold(_ => Nil, _.columns.zip(node.plan.output).distinctBy(_._1))
-
-  /** Marks the logical nodes, so that the profiler recognises them in the executed plan. */
-  def tag(query: Long): Unit =
-    nodes.foreach { node =>
-      node.plan.setTagValue(Tags.query, query)
-      node.signature.foreach(signature => node.plan.setTagValue(Tags.lineage, signature.lineage))
-    }
 }

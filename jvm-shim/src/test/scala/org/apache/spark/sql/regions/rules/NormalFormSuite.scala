@@ -228,7 +228,7 @@ class NormalFormSuite extends SignerSuite {
 
   test("tags reach the nodes") {
     val signed = sign(sql("select o_id from orders where o_id > 3"))
-    signed.tag(17)
+    new org.apache.spark.sql.regions.profile.QueryRegistry(1).register(17, signed, Nil, Nil)
     val head = signed.nodes.head
     assertEquals(head.plan.getTagValue(org.apache.spark.sql.regions.Tags.query), Some(17L))
     assertEquals(
