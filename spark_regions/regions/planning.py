@@ -1,0 +1,67 @@
+"""One call for all methods: `plan(physical, cost="bytes", method="exact")`."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Collection
+
+from spark_regions.costs.cost_models import CostModel, SeparableCost, cost_model
+from spark_regions.dag.region_plan import RegionPlan
+from spark_regions.dag.workflow import PhysicalPlan
+from spark_regions.errors import ConfError
+from spark_regions.regions import baselines, exact
+from spark_regions.regions.planned import Planned
+
+METHODS = ("exact", "top-down", "bottom-up", "baseline", "tds", "bus", "maestro")
+TECHNIQUES = ("chains", "clean", "hopeless", "early-stop")
+
+
+def plan(
+    physical: PhysicalPlan,
+    cost: str | CostModel = "bytes",
+    method: str = "exact",
+    *,
+    greedy: bool = False,
+    without: Collection[str] = (),
+    deadline: float = math.inf,
+) -> Planned:
+    """A region plan by one of `METHODS`.
+
+    :param cost: a cost model or its name
+    :param greedy: of top-down and bottom-up: only the cheapest neighbour is followed
+    :param without: of `TECHNIQUES`, those not to use
+    :param deadline: seconds after which the best plan so far is returned, with whether it is proven
+    :raises ConfError: an unknown method or technique
+    :raises CostModelError: an unknown or unfit cost model
+    """
+    start = time.monotonic()
+    model = cost_model(cost) if isinstance(cost, str) else cost
+    unknown = [name for name in without if name not in TECHNIQUES]
+    if method not in METHODS or unknown:
+        found, expected = (method, METHODS) if method not in METHODS else (unknown[0], TECHNIQUES)
+        raise ConfError(f"Found {found!r}, expected one of {', '.join(expected)}.")
+    ends = start + deadline
+    bound, proven, states = 0.0, False, 1
+    notes: dict[str, object] = {}
+    best: RegionPlan
+    if method == "exact" and isinstance(model, SeparableCost) and model.condition_one and model.condition_two:
+        solved = exact.solve(physical, model, ends, frozenset(without))
+        best, bound = solved.best, solved.bound
+        states += sum(programs for *_, programs in solved.kernels)
+        keys = ("operators", "undecided_edges", "cycles", "programs")
+        notes["kernels"] = [dict(zip(keys, kernel, strict=True)) for kernel in solved.kernels]
+        proven = model.cost(best) <= bound * (1 + 1e-9)
+    elif method == "tds":
+        best = baselines.top_down_seed(physical)
+    elif method == "bus":
+        best = baselines.bottom_up_seed(physical)
+        proven = best.schedulable and model.condition_one
+    elif method == "baseline":
+        best = baselines.baseline(physical)
+        states = 1 + len(physical.edges) - len(physical.blocking)
+    else:
+        raise ConfError(f"Found {method!r}, expected one of {', '.join(METHODS)}.")
+    spent = model.cost(best) if best.schedulable else math.inf
+    bound = spent if proven else min(bound, spent)
+    return Planned(method, model.name, best, spent, bound, proven, states, time.monotonic() - start, notes)
