@@ -10,11 +10,11 @@ from spark_regions.costs.cost_models import CostModel, SeparableCost, cost_model
 from spark_regions.dag.region_plan import RegionPlan
 from spark_regions.dag.workflow import PhysicalPlan
 from spark_regions.errors import ConfError
-from spark_regions.regions import baselines, exact
+from spark_regions.regions import baselines, exact, search
 from spark_regions.regions.planned import Planned
+from spark_regions.regions.properties import TECHNIQUES
 
 METHODS = ("exact", "top-down", "bottom-up", "baseline", "tds", "bus", "maestro")
-TECHNIQUES = ("chains", "clean", "hopeless", "early-stop")
 
 
 def plan(
@@ -61,7 +61,12 @@ def plan(
         best = baselines.baseline(physical)
         states = 1 + len(physical.edges) - len(physical.blocking)
     else:
-        raise ConfError(f"Found {method!r}, expected one of {', '.join(METHODS)}.")
+        direction = method if method != "exact" else search.BOTTOM_UP if model.condition_one else search.TOP_DOWN
+        techniques = [name for name in TECHNIQUES if name not in without]
+        searched = search.search(physical, model, direction, techniques, ends, greedy)
+        best, states = searched.best, searched.states
+        proven = searched.complete and not greedy
+        notes |= {"complete": searched.complete, "techniques": sorted(searched.techniques)}
     spent = model.cost(best) if best.schedulable else math.inf
     bound = spent if proven else min(bound, spent)
     return Planned(method, model.name, best, spent, bound, proven, states, time.monotonic() - start, notes)
