@@ -76,7 +76,7 @@ class _Search:
 
     def exhaustive(self) -> bool:
         """Depth first; whether all states that are not pruned were met."""
-        # (state, first bit that may still be flipped)
+        # (state, first bit that may still be flipped). Large sets come first: what is hopeless there is hopeless below.
         frontier = [(self.seed, 0)]
         while frontier:
             if time.monotonic() > self.deadline:
@@ -87,8 +87,20 @@ class _Search:
             found = self._visit(state)
             if not self._goes_on(state, found):
                 continue
+            if state == self.seed:
+                self._descend()
             frontier += [(child, bit + 1) for child, bit in self._neighbours(state, first)]
         return True
+
+    def _descend(self) -> None:
+        """One plan to improve on, so that an early deadline finds a good one: edges are pipelined one by one, the
+        dearest first, where that is not hopeless."""
+        state = (1 << len(self.free)) - 1
+        for bit in sorted(range(len(self.free)), key=lambda bit: -self.weights[bit]):
+            if time.monotonic() > self.deadline:
+                break
+            if not self._visit(state ^ 1 << bit).hopeless:
+                state ^= 1 << bit
 
     def greedy(self) -> bool:
         """Only the cheapest neighbour is followed; an unschedulable one where no other is left."""
