@@ -15,21 +15,15 @@ backward and 0 over forward links, first on the linear relaxation, which is most
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from spark_regions.regions.cycles import TOLERANCE, Cycles
 from spark_regions.regions.kernel import Kernel
+from spark_regions.regions.passable import pipelined_in_order
 
 if TYPE_CHECKING:
-    import numpy
-    from numpy.typing import NDArray
-
-    Values = NDArray[numpy.float64]
-
-_TOLERANCE = 1e-6
-# Breaks ties among paths of equal length for the one with fewer links: it cuts deeper.
-_PER_LINK = 1e-7
+    from spark_regions.regions.cycles import Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +58,7 @@ class _Program:
         self.kernel = kernel
         self.free = kernel.free
         self.weights = np.array([kernel.links[place].weight for place in self.free])
-        self.column = {place: column for column, place in enumerate(self.free)}
-        # Arcs: every link forward, then every free link backward.
-        links = kernel.links
-        self.tails = np.array([link.tail for link in links] + [links[place].head for place in self.free])
-        self.heads = np.array([link.head for link in links] + [links[place].tail for place in self.free])
-        self.forced = [link for link in links if link.forced]
-        self.backward: dict[tuple[int, int], int] = {
-            (links[place].head, links[place].tail): column for column, place in enumerate(self.free)
-        }
+        self.separation = Cycles(kernel)
         self.cycles: dict[frozenset[int], None] = {}
         self.rounds = 0
 
@@ -80,32 +66,25 @@ class _Program:
         import numpy as np
 
         bound = 0.0
-        best = self._repaired(np.zeros(len(self.free)))
         values: Values = np.zeros(len(self.free))
+        best = self._repaired(values)
         integral = False
         while True:
-            fresh = self._violated(values)
+            fresh = [cycle for cycle in self.separation.violated(values) if cycle not in self.cycles]
             if not fresh:
-                if integral or np.all(np.minimum(values, 1 - values) < _TOLERANCE):
-                    chosen = np.round(values)
-                    if self._weight(chosen) < self._weight(best):
-                        best = chosen
+                if integral or np.all(np.minimum(values, 1 - values) < TOLERANCE):
+                    best = self._lighter(best, np.round(values))
                     break
                 integral = True
-            else:
-                self.cycles.update(dict.fromkeys(fresh))
+            self.cycles.update(dict.fromkeys(fresh))
             left = deadline - time.monotonic()
-            if left <= 0:
-                break
-            solved = self._optimum(integral, left)
+            solved = self._optimum(integral, left) if left > 0 else None
             if solved is None:
                 break
             values, lower = solved
             bound = max(bound, lower)
             if integral:
-                repaired = self._repaired(values)
-                if self._weight(repaired) < self._weight(best):
-                    best = repaired
+                best = self._lighter(best, self._repaired(values))
                 if self._weight(best) <= bound * (1 + 1e-9):
                     break
         weight = self._weight(best)
@@ -116,6 +95,9 @@ class _Program:
 
     def _weight(self, values: Values) -> float:
         return float(self.weights @ values)
+
+    def _lighter(self, one: Values, other: Values) -> Values:
+        return other if self._weight(other) < self._weight(one) else one
 
     def _optimum(self, integral: bool, seconds: float) -> tuple[Values, float] | None:
         """Optimum over the cycles known so far, and a lower bound; None where the time does not suffice for any."""
@@ -135,93 +117,15 @@ class _Program:
             constraints=LinearConstraint(rows, lb=1),
             options={"time_limit": seconds, "mip_rel_gap": 0.0},
         )
-        if found.x is None:
+        # A linear program that ran out of time bounds nothing; an integer one has a bound of its own.
+        if found.x is None or (not integral and found.status != 0):
             return None
-        lower = found.fun if found.mip_dual_bound is None or not integral else found.mip_dual_bound
-        return found.x, float(lower) * scale
-
-    def _violated(self, values: Values) -> list[frozenset[int]]:
-        """Backward links of cycles on which they add up to less than 1; one for each forced link that has such."""
-        import numpy as np
-        from scipy.sparse import csr_array
-        from scipy.sparse.csgraph import dijkstra
-
-        size = self.kernel.size
-        lengths = np.concatenate([np.zeros(len(self.kernel.links)), np.clip(values, 0, 1) + _PER_LINK])
-        # csgraph takes a stored 0 for no arc.
-        graph = csr_array((lengths + _PER_LINK / 1000, (self.tails, self.heads)), shape=(size, size))
-        starts = sorted({link.head for link in self.forced})
-        row = {start: place for place, start in enumerate(starts)}
-        distances, before = dijkstra(graph, indices=starts, return_predecessors=True, limit=1 - _TOLERANCE)
-        found: dict[frozenset[int], None] = {}
-        for link in self.forced:
-            place = row[link.head]
-            if distances[place, link.tail] < 1 - _TOLERANCE:
-                cycle = frozenset(self._backward(before[place], link.head, link.tail))
-                if cycle not in self.cycles:
-                    found[cycle] = None
-        return list(found)
-
-    def _backward(self, before: Any, start: int, end: int) -> Iterable[int]:
-        while end != start:
-            previous = int(before[end])
-            column = self.backward.get((previous, end))
-            if column is not None:
-                yield column
-            end = previous
+        return found.x, float(found.mip_dual_bound if integral else found.fun) * scale
 
     def _repaired(self, values: Values) -> Values:
-        """A choice that hits every cycle: the given one, rounded, all free links added, then taken away again where
-        that closes no cycle through a forced link; the heaviest first."""
+        """A choice that hits every cycle: links outside the given choice are pipelined first, the dearest first."""
         import numpy as np
 
-        chosen = np.ones(len(self.free))
-        passable = _Passable(self.kernel)
         order = sorted(range(len(self.free)), key=lambda column: (values[column] > 0.5, -self.weights[column]))
-        for column in order:
-            link = self.kernel.links[self.free[column]]
-            if passable.open_back(link.head, link.tail):
-                chosen[column] = 0.0
-        return chosen
-
-
-class _Passable:
-    """Ways through a kernel as more and more links open backward, none of which may lead around a forced link."""
-
-    def __init__(self, kernel: Kernel) -> None:
-        self.after: list[list[int]] = [[] for _ in range(kernel.size)]
-        self.before: list[list[int]] = [[] for _ in range(kernel.size)]
-        for link in kernel.links:
-            self.after[link.tail].append(link.head)
-            self.before[link.head].append(link.tail)
-        self.forced = [(link.tail, link.head) for link in kernel.links if link.forced]
-        self.forced_after: dict[int, list[int]] = {}
-        for tail, head in self.forced:
-            self.forced_after.setdefault(tail, []).append(head)
-
-    def open_back(self, start: int, end: int) -> bool:
-        """Opens start -> end unless that closes a cycle through a forced link; whether it was opened."""
-        onward = self._reached(self.after, end)
-        if start not in onward:
-            return self._open(start, end)
-        backward = self._reached(self.before, start)
-        around = onward & backward
-        if any(head in around for tail in around for head in self.forced_after.get(tail, ())):
-            return False
-        return self._open(start, end)
-
-    def _open(self, start: int, end: int) -> bool:
-        self.after[start].append(end)
-        self.before[end].append(start)
-        return True
-
-    @staticmethod
-    def _reached(ways: list[list[int]], start: int) -> set[int]:
-        seen = {start}
-        stack = [start]
-        while stack:
-            for then in ways[stack.pop()]:
-                if then not in seen:
-                    seen.add(then)
-                    stack.append(then)
-        return seen
+        pipelined = pipelined_in_order(self.kernel, (self.free[column] for column in order))
+        return np.array([float(place not in pipelined) for place in self.free])

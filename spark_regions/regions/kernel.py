@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from spark_regions.dag.region_plan import strong_components
+from spark_regions.dag.region_plan import components, strong_components
 from spark_regions.dag.workflow import PhysicalPlan
 
 CHAINS = "chains"
@@ -89,6 +89,35 @@ def reduce_plan(plan: PhysicalPlan, weights: Sequence[float], without: frozenset
         else:
             waiting += parts
     return reduced
+
+
+@dataclass(frozen=True, slots=True)
+class RegionKernel:
+    """
+    :param group: of each operator of the plan its number in the kernel
+    :param forced: edges of the plan that are materialized in every schedulable plan
+    """
+
+    kernel: Kernel
+    group: tuple[int, ...]
+    forced: frozenset[int]
+
+
+def region_kernel(plan: PhysicalPlan, pipelined: frozenset[int]) -> RegionKernel:
+    """One kernel for costs of regions, in which only edges known to be `pipelined` are contracted.
+
+    Chains stay: which of their edges parts two regions makes a difference.
+    """
+    ends = ((plan.tails[edge], plan.heads[edge]) for edge in sorted(pipelined))
+    group = components(len(plan.operators), ends)
+    links = [
+        Link(group[tail], group[head], 0.0, edge in plan.blocking, (edge,))
+        for edge, (tail, head) in enumerate(zip(plan.tails, plan.heads, strict=True))
+        if edge not in pipelined
+    ]
+    forced = set(plan.blocking)
+    links = _drop_idle(_drop_implied(_merge_parallel(links, forced), forced))
+    return RegionKernel(Kernel(max(group, default=-1) + 1, tuple(links)), group, frozenset(forced))
 
 
 def _merge_parallel(links: list[Link], forced: set[int]) -> list[Link]:

@@ -7,10 +7,11 @@ import time
 from collections.abc import Collection
 
 from spark_regions.costs.cost_models import CostModel, SeparableCost, cost_model
+from spark_regions.costs.region_seconds import RegionSeconds
 from spark_regions.dag.region_plan import RegionPlan
 from spark_regions.dag.workflow import PhysicalPlan
 from spark_regions.errors import ConfError
-from spark_regions.regions import baselines, exact, search
+from spark_regions.regions import baselines, exact, leaders, search
 from spark_regions.regions.planned import Planned
 from spark_regions.regions.properties import TECHNIQUES
 
@@ -51,6 +52,11 @@ def plan(
         states += sum(programs for *_, programs in solved.kernels)
         keys = ("operators", "undecided_edges", "cycles", "programs")
         notes["kernels"] = [dict(zip(keys, kernel, strict=True)) for kernel in solved.kernels]
+        proven = model.cost(best) <= bound * (1 + 1e-9)
+    elif method == "exact" and isinstance(model, RegionSeconds):
+        led = leaders.solve_leaders(physical, model, ends, frozenset(without))
+        best, bound, states = led.best, led.bound, 1 + led.rounds
+        notes["constraints"] = led.constraints
         proven = model.cost(best) <= bound * (1 + 1e-9)
     elif method == "tds":
         best = baselines.top_down_seed(physical)
