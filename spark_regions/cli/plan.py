@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from spark_regions.errors import RegionsError
+from spark_regions.errors import ConfError, RegionsError
 
 if TYPE_CHECKING:
     from spark_regions.regions.planned import Planned
@@ -50,6 +50,8 @@ def plan(
     try:
         planned = planning.plan(read_plan(dag), cost, method, greedy=greedy, without=techniques, deadline=deadline)
         if svg is not None:
+            if method == "maestro":
+                raise ConfError("Found --svg with --method maestro, expected a method whose regions do not overlap.")
             from spark_regions.regions.drawing import draw
 
             svg.write_text(draw(planned.best), encoding="utf-8")
@@ -64,30 +66,35 @@ def plan(
 
 def text(planned: Planned) -> str:
     """The plan as people read it: the outcome, then regions by rank, then what is materialized though not blocking."""
-    found, plan_ = planned.best, planned.best.plan
-    operators, edges = plan_.operators, plan_.edges
-    chosen = sorted(found.materialized - plan_.blocking)
-    bound = quantity(planned.bound, planned.cost_model)
-    outcome = "proven" if planned.proven else f"not proven (no plan below {bound})"
+    facts = planned.document()
+    physical = planned.best.plan
+    blocking = len(physical.blocking)
+    chosen = facts["materialized_non_blocking"]
+    regions = facts["regions"]
+    outcome = "proven" if planned.proven else "not proven"
+    if not planned.proven and planned.bound > 0:
+        outcome += f" (no plan below {quantity(planned.bound, planned.cost_model)})"
     lines = [
-        f"{plan_.name or 'workflow'}: {len(operators)} operators, {len(edges)} edges, {len(plan_.blocking)} blocking",
+        f"{facts['name'] or 'workflow'}: {facts['operators']} operators, {facts['edges']} edges, {blocking} blocking",
         f"cost      {quantity(planned.cost, planned.cost_model)}, {outcome}",
         f"searched  {planned.states} states by {planned.method} in {planned.seconds:.3f} s",
+        f"regions   {len(regions)}"
+        + (f", {facts['ranks']} ranks" if facts["schedulable"] else "; unschedulable: the region graph has a cycle"),
     ]
-    if not found.schedulable:
-        lines.append("order     none: the region graph has a cycle")
-    order = sorted(range(len(found.regions)), key=lambda region: found.ranks[region] if found.schedulable else 0)
-    lines.append(f"regions   {len(order)}" + (f", {max(found.ranks, default=0)} ranks" if found.schedulable else ""))
-    for region in order:
-        rank = f"rank {found.ranks[region]:<4d}" if found.schedulable else "         "
-        lines.append(f"  {rank} R{region + 1}: {_some([operators[place].id for place in found.regions[region]])}")
-    lines.append(f"materialized, besides the {len(plan_.blocking)} blocking edges: {len(chosen) or 'none'}")
-    for edge in chosen:
-        facts = edges[edge]
-        lines.append(f"  {facts.id}: {facts.source} -> {facts.target}, {quantity(facts.bytes, 'bytes')}")
-    for name, value in planned.notes.items():
-        if isinstance(value, str):
-            lines.append(f"{name}: {value}")
+    for number, region in sorted(enumerate(regions, 1), key=lambda item: (item[1]["rank"] or 0, item[0])):
+        rank = f"rank {region['rank']:<4d}" if facts["schedulable"] else " " * 9
+        lines.append(f"  {rank} R{number}: {_some(region['operators'])}")
+    lines.append(f"materialized, besides the {blocking} blocking edges: {len(chosen) or 'none'}")
+    for edge in sorted(planned.best.materialized - physical.blocking):
+        found = physical.edges[edge]
+        lines.append(f"  {found.id}: {found.source} -> {found.target}, {quantity(found.bytes, 'bytes')}")
+    for conflict in facts.get("conflicts", ()):
+        more = "" if conflict["complete"] else " and more"
+        lines.append(f"choices at {conflict['operator']}: {conflict['count']}{more}")
+        for number, choice in enumerate(conflict["choices"][:12]):
+            mark = f" <- {conflict['how']}" if number == conflict["chosen"] else ""
+            size, again = quantity(choice["bytes"], "bytes"), choice["recompute_seconds"]
+            lines.append(f"  {_some(choice['edges'])}: {size}, or {again:g} s to run again{mark}")
     return "\n".join(lines) + "\n"
 
 

@@ -1,10 +1,10 @@
 """First response time (thesis §21.3): seconds until a result operator shows its first row.
 
 tau(1) = t(r_a) + t(r_b) + … + t(r_x(1)), where r_x holds the result operator, r_a, r_b, … are the regions that must be
-complete before it starts, t(r) the seconds of the slowest operator of r, and t(r(1)) the longest way of first rows
-(`first_seconds`) through r to the result operator. The regions run one after the other; those that the result does not
-need come later. Of several result operators the first to answer counts (the thesis has one; its fig. 58 takes the
-minimum over the regions that hold it).
+complete before it starts, t(r) the seconds of the slowest operator of r, and t(r(1)) the shortest way of a first row
+(`first_seconds`) through r to the result operator: one row is enough. The regions run one after the other; those that
+the result does not need come later. Of several result operators the first to answer counts (the thesis has one; its
+fig. 58 takes the minimum over the regions that hold it).
 """
 
 from __future__ import annotations
@@ -44,13 +44,12 @@ def response_seconds(found: RegionPlan, result: int) -> float:
 
 
 def first_row_seconds(found: RegionPlan, result: int) -> float:
-    """t(r(1)): the longest way of first rows to the result operator over pipelined edges."""
+    """t(r(1)): the shortest way of a first row to the result operator over pipelined edges."""
     plan = found.plan
     ways: dict[int, float] = {}
     for operator in plan.topological:
         inputs = (plan.tails[edge] for edge in plan.in_edges[operator] if edge not in found.materialized)
-        longest = max((ways[tail] for tail in inputs), default=0.0)
-        ways[operator] = longest + plan.operators[operator].first_seconds
+        ways[operator] = min((ways[tail] for tail in inputs), default=0.0) + plan.operators[operator].first_seconds
     return ways[result]
 
 
