@@ -94,13 +94,14 @@ class _Search:
 
     def _descend(self) -> None:
         """One plan to improve on, so that an early deadline finds a good one: edges are pipelined one by one, the
-        dearest first, where that is not hopeless."""
-        state = (1 << len(self.free)) - 1
+        dearest first, where that is not hopeless. Its states are not counted: the search meets them again."""
+        state, states = (1 << len(self.free)) - 1, self.states
         for bit in sorted(range(len(self.free)), key=lambda bit: -self.weights[bit]):
             if time.monotonic() > self.deadline:
                 break
             if not self._visit(state ^ 1 << bit).hopeless:
                 state ^= 1 << bit
+        self.states = states
 
     def greedy(self) -> bool:
         """Only the cheapest neighbour is followed; an unschedulable one where no other is left."""
