@@ -18,6 +18,7 @@ TOLERANCE = 1e-6
 _PER_LINK = 1e-7
 # csgraph takes a stored 0 for no arc.
 _LEAST = 1e-10
+_REPEATS = 6
 
 
 class Cycles:
@@ -37,14 +38,29 @@ class Cycles:
         self._backward = {(links[place].head, links[place].tail): column for column, place in enumerate(free)}
 
     def violated(self, values: Values) -> dict[frozenset[int], None]:
-        """Backward links of cycles on which `values` add up to less than 1: a shortest for each forced link."""
+        """Backward links of cycles on which `values` add up to less than 1.
+
+        Of each forced link a shortest, then again with the links of those made long: a program over many cycles that
+        share no link is solved about as fast as one over a few, and fewer programs are needed.
+        """
+        import numpy as np
+
+        found: dict[frozenset[int], None] = {}
+        lengths = np.clip(values, 0, 1)
+        for _ in range(_REPEATS if self._forced else 0):
+            fresh = self._shortest(lengths)
+            if not fresh:
+                break
+            found.update(fresh)
+            lengths[list(frozenset().union(*fresh))] = 1.0
+        return found
+
+    def _shortest(self, values: Values) -> dict[frozenset[int], None]:
         import numpy as np
         from scipy.sparse import csr_array
         from scipy.sparse.csgraph import dijkstra
 
-        if not self._forced:
-            return {}
-        lengths = np.concatenate([np.full(self._forward, _LEAST), np.clip(values, 0, 1) + _PER_LINK])
+        lengths = np.concatenate([np.full(self._forward, _LEAST), values + _PER_LINK])
         graph = csr_array((lengths, (self._tails, self._heads)), shape=(self._size, self._size))
         limit = 1 - TOLERANCE
         distances, before = dijkstra(graph, indices=self._starts, return_predecessors=True, limit=limit)
