@@ -5,7 +5,7 @@ What a cost declares decides which properties of optimal plans a search may use 
 * condition I: changing a materialized edge to pipelined makes the plan unschedulable or no dearer;
 * condition II: the cost is a sum of one constant for each materialized edge.
 
-A declaration that does not hold makes plans that are called optimal wrong; `spark_regions.costs.conditions` tests it.
+A declaration that does not hold makes plans that are called proven wrong; one that is missing only makes them late.
 """
 
 from __future__ import annotations

@@ -205,7 +205,10 @@ def _optional_number(found: Mapping[str, Any], key: str, what: str) -> float:
     value = found.get(key, 0.0)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidWorkflow(f"Found {key}={value!r} of {what}, expected a number.")
-    return float(value) if abs(value) < 2**1000 else math.inf
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def _number(value: float, what: str) -> None:
