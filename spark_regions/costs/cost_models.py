@@ -28,7 +28,7 @@ OURS = {
 class CostModel(Protocol):
     """What a schedulable region plan costs, in any unit.
 
-    A model that declares condition II also is a `SeparableCost`.
+    A model that declares condition II also is a `SeparableCost`; any can be a `BoundedCost`.
     """
 
     name: str
@@ -45,6 +45,14 @@ class SeparableCost(Protocol):
 
     def edge_cost(self, plan: PhysicalPlan, edge: int) -> float:
         """What materializing the edge costs; pipelining it costs nothing."""
+
+
+@runtime_checkable
+class BoundedCost(Protocol):
+    """A cost that knows something of the optimum: a search that reaches it is at its end."""
+
+    def least(self, plan: PhysicalPlan) -> float:
+        """No schedulable plan costs less."""
 
 
 def cost_model(name: str) -> CostModel:

@@ -79,8 +79,8 @@ def draw(found: RegionPlan) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="0 0 {width:.0f} {height:.0f}"><style>{_STYLE}</style><defs><marker id="a" viewBox="0 0 8 8" '
-        'refX="8" refY="4" markerWidth="8" markerHeight="8" markerUnits="userSpaceOnUse" orient="auto"><path d="M0 0L8 4L0 8z"/>'
-        f"</marker></defs>{''.join(parts)}</svg>\n"
+        'refX="8" refY="4" markerWidth="8" markerHeight="8" markerUnits="userSpaceOnUse" orient="auto">'
+        f'<path d="M0 0L8 4L0 8z"/></marker></defs>{"".join(parts)}</svg>\n'
     )
 
 

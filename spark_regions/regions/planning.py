@@ -6,8 +6,9 @@ import math
 import time
 from collections.abc import Collection
 
-from spark_regions.costs.cost_models import CostModel, SeparableCost, cost_model
+from spark_regions.costs.cost_models import BoundedCost, CostModel, SeparableCost, cost_model
 from spark_regions.costs.first_response import FirstResponse
+from spark_regions.costs.materialized_bytes import MaterializedBytes
 from spark_regions.costs.region_seconds import RegionSeconds
 from spark_regions.dag.region_plan import RegionPlan
 from spark_regions.dag.workflow import PhysicalPlan
@@ -72,13 +73,25 @@ def plan(
     else:
         direction = method if method != "exact" else search.BOTTOM_UP if model.condition_one else search.TOP_DOWN
         techniques = [name for name in TECHNIQUES if name not in without]
-        searched = search.search(physical, model, direction, techniques, ends, greedy)
+        candidates = _candidates(physical, ends) if method == "exact" else []
+        searched = search.search(physical, model, direction, techniques, ends, greedy, candidates)
         best, states = searched.best, searched.states
         proven = searched.complete and not greedy
         notes |= {"complete": searched.complete, "techniques": sorted(searched.techniques)}
     spent = model.cost(best) if best.schedulable else math.inf
+    if isinstance(model, BoundedCost):
+        bound = max(bound, model.least(physical))
+        proven = proven or spent <= bound
     bound = spent if proven else min(bound, spent)
     return Planned(method, model.name, best, spent, bound, proven, states, time.monotonic() - start, notes)
+
+
+def _candidates(physical: PhysicalPlan, ends: float) -> list[RegionPlan]:
+    """Plans that are good by other measures, for costs that only a search can minimise."""
+    found = [baselines.bottom_up_seed(physical), baselines.baseline(physical)]
+    found.append(exact.solve(physical, MaterializedBytes(), ends).best)
+    found.append(leaders.solve_leaders(physical, RegionSeconds(), min(ends, time.monotonic() + 1)).best)
+    return found
 
 
 def _by_maestro(physical: PhysicalPlan, model: CostModel, start: float, ends: float) -> Planned:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from spark_regions.costs.cost_models import CostModel, SeparableCost
+from spark_regions.costs.cost_models import BoundedCost, CostModel, SeparableCost
 from spark_regions.dag.region_plan import RegionPlan
 from spark_regions.dag.workflow import PhysicalPlan
 from spark_regions.regions.kernel import CHAINS, CLEAN
@@ -43,13 +43,18 @@ def search(
     techniques: Collection[str],
     deadline: float,
     greedy: bool = False,
+    candidates: Iterable[RegionPlan] = (),
 ) -> Searched:
     """The best schedulable plan that the search meets before the deadline (of `time.monotonic`).
 
     The plan with every edge materialized is always met: it is schedulable.
+
+    :param candidates: schedulable plans that are met before the search starts
     """
     usable = valid_techniques(model) & frozenset(techniques)
     run = _Search(plan, model, direction, usable, deadline)
+    for candidate in candidates:
+        run.consider(candidate)
     complete = run.greedy() if greedy else run.exhaustive()
     return Searched(run.best, run.best_cost, complete, run.states, usable)
 
@@ -73,12 +78,13 @@ class _Search:
         self.states = 0
         self.best = RegionPlan(plan, frozenset(range(len(plan.edges))))
         self.best_cost = model.cost(self.best)
+        self.least = model.least(plan) if isinstance(model, BoundedCost) else -math.inf
 
     def exhaustive(self) -> bool:
         """Depth first; whether all states that are not pruned were met."""
         # (state, first bit that may still be flipped). Large sets come first: what is hopeless there is hopeless below.
         frontier = [(self.seed, 0)]
-        while frontier:
+        while frontier and self.best_cost > self.least:
             if time.monotonic() > self.deadline:
                 return False
             state, first = frontier.pop()
@@ -137,10 +143,13 @@ class _Search:
         self.states += 1
         materialized = self.plan.blocking.union(edge for bit, edge in enumerate(self.free) if state >> bit & 1)
         found = RegionPlan(self.plan, materialized)
+        self.consider(found)
+        return found
+
+    def consider(self, found: RegionPlan) -> None:
         cost = self._cost(found)
         if cost < self.best_cost:
             self.best, self.best_cost = found, cost
-        return found
 
     def _cost(self, found: RegionPlan) -> float:
         return self.model.cost(found) if found.schedulable else math.inf

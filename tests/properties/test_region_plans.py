@@ -168,6 +168,13 @@ def test_condition_one_of_bytes_and_seconds(found):
 
 
 @thorough
+@given(workflows(most_edges=8))
+def test_first_response_never_beats_its_bound(physical):
+    model = cost_model("first-response")
+    assert model.least(physical) <= oracle.optimum(physical, model.cost) + TOLERANCE
+
+
+@thorough
 @given(workflows())
 def test_exact_is_the_optimum(physical):
     best = oracle.optimum(physical, cost_model("bytes").cost)
