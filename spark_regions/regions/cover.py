@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from spark_regions.regions.cycles import Values
 
 
+_FIRST_GAP = 0.01
+
+
 @dataclass(frozen=True, slots=True)
 class Cover:
     """The links to materialize, besides the forced ones.
@@ -68,30 +71,38 @@ class _Program:
         bound = 0.0
         values: Values = np.zeros(len(self.free))
         best = self._repaired(values)
-        integral = False
-        while True:
-            fresh = [cycle for cycle in self.separation.violated(values) if cycle not in self.cycles]
+        centre = best
+        # None while the relaxation is solved; then the gap that integer programs may leave, smaller each time that a
+        # solution breaks no cycle.
+        gap: float | None = None
+        while self._weight(best) > bound * (1 + 1e-9):
+            # Cycles broken between the solution and former ones cut deeper than those broken at a corner.
+            centre = (centre + values) / 2 if gap is None and self.rounds else values
+            fresh = self._broken(centre) or self._broken(values)
             if not fresh:
-                if integral or np.all(np.minimum(values, 1 - values) < TOLERANCE):
+                if gap == 0.0 or (np.all(np.minimum(values, 1 - values) < TOLERANCE) and not gap):
                     best = self._lighter(best, np.round(values))
                     break
-                integral = True
+                gap = _FIRST_GAP if gap is None else 0.0
             self.cycles.update(dict.fromkeys(fresh))
             left = deadline - time.monotonic()
-            solved = self._optimum(integral, left) if left > 0 else None
+            solved = self._optimum(gap, left) if left > 0 else None
             if solved is None:
                 break
             values, lower = solved
+            if gap is None and lower > bound * (1 + 1e-6):
+                # While the bound rises no cycle can be dropped and found again for ever.
+                self.cycles = {cycle: None for cycle in self.cycles if values[list(cycle)].sum() < 1.5}
             bound = max(bound, lower)
-            if integral:
-                best = self._lighter(best, self._repaired(values))
-                if self._weight(best) <= bound * (1 + 1e-9):
-                    break
+            best = self._lighter(best, self._repaired(values))
         weight = self._weight(best)
         # The solver's own tolerances are relative to the optimum.
         bound = weight if weight <= bound * (1 + 1e-7) + 1e-9 else bound
         links = frozenset(self.free[column] for column in np.flatnonzero(best > 0.5))
         return Cover(links, weight, bound, len(self.cycles), self.rounds)
+
+    def _broken(self, values: Values) -> list[frozenset[int]]:
+        return [cycle for cycle in self.separation.violated(values) if cycle not in self.cycles]
 
     def _weight(self, values: Values) -> float:
         return float(self.weights @ values)
@@ -99,13 +110,14 @@ class _Program:
     def _lighter(self, one: Values, other: Values) -> Values:
         return other if self._weight(other) < self._weight(one) else one
 
-    def _optimum(self, integral: bool, seconds: float) -> tuple[Values, float] | None:
+    def _optimum(self, gap: float | None, seconds: float) -> tuple[Values, float] | None:
         """Optimum over the cycles known so far, and a lower bound; None where the time does not suffice for any."""
         import numpy as np
         from scipy.optimize import Bounds, LinearConstraint, milp
         from scipy.sparse import csr_array
 
         self.rounds += 1
+        integral = gap is not None
         columns = np.fromiter((column for cycle in self.cycles for column in cycle), dtype=np.int32)
         starts = np.cumsum([0, *(len(cycle) for cycle in self.cycles)])
         rows = csr_array((np.ones(len(columns)), columns, starts), shape=(len(self.cycles), len(self.free)))
@@ -115,7 +127,7 @@ class _Program:
             integrality=np.full(len(self.free), int(integral)),
             bounds=Bounds(0, 1),
             constraints=LinearConstraint(rows, lb=1),
-            options={"time_limit": seconds, "mip_rel_gap": 0.0},
+            options={"time_limit": seconds, "mip_rel_gap": gap or 0.0},
         )
         # A linear program that ran out of time bounds nothing; an integer one has a bound of its own.
         if found.x is None or (not integral and found.status != 0):
