@@ -1,6 +1,6 @@
 """The exact region planner on real and generated workflow DAGs, against Pasta's searches and the usual heuristics.
 
-python -m benchmarks.region_plans [--data folder] [--limit 30] [--cost bytes] [--rounds 3] [--out benchmarks/results]
+python -m benchmarks.region_plans [--data folder] [--limit 30] [--cost bytes] [--methods etd ebu] [--out folder]
 
 Real DAGs are the `*.json` files of the data folder, or of `dags` in it, in the format of `spark-regions plan`; without
 them only generated ones are measured. A search that has not ended at the limit ran out; its best plan so far counts.
@@ -16,6 +16,7 @@ import random
 import subprocess
 import sys
 import time
+from collections.abc import Collection
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -75,7 +76,7 @@ def real(folder: Path) -> list[PhysicalPlan]:
     return [read_plan(file) for file in files]
 
 
-def measured(physical: PhysicalPlan, cost: str, limit: float, rounds: int, others: bool = True) -> dict[str, Any]:
+def measured(physical: PhysicalPlan, cost: str, limit: float, rounds: int, methods: Collection[str]) -> dict[str, Any]:
     """One row: the exact planner's best time of the rounds, and every other method once."""
     runs = [plan(physical, cost, deadline=limit) for _ in range(rounds)]
     exact = min(runs, key=lambda run: run.seconds)
@@ -89,7 +90,9 @@ def measured(physical: PhysicalPlan, cost: str, limit: float, rounds: int, other
         "cost_blocking": fixed,
         "exact": {"seconds": exact.seconds, "cost": exact.cost, "bound": exact.bound, "proven": exact.proven},
     }
-    for name, method, greedy in OTHERS if others else ():
+    for name, method, greedy in OTHERS:
+        if name not in methods:
+            continue
         found = plan(physical, cost, method, greedy=greedy, deadline=limit)
         ended = bool(found.notes.get("complete", True))
         row[name] = {"seconds": found.seconds, "states": found.states, "ended": ended, "proven": found.proven}
@@ -193,18 +196,19 @@ def main() -> int:
     add_arguments(parser)
     parser.add_argument("--limit", type=float, default=30.0, help="seconds of each search (default: 30)")
     parser.add_argument("--cost", default="bytes", help="cost model (default: bytes)")
-    parser.add_argument("--exact-only", action="store_true", help="leave the other methods out")
+    names = [name for name, *_ in OTHERS]
+    parser.add_argument("--methods", choices=names, nargs="*", default=names, help="to compare with (default: all)")
     given = parser.parse_args()
     before, start, rounds = environment(), time.perf_counter(), given.rounds or 3
     # What is loaded once is not the planning of any DAG.
     plan(generated(60, 96, "near", 0), given.cost)
     plans = real(given.data)
-    rows = [measured(physical, given.cost, given.limit, rounds, not given.exact_only) for physical in plans]
+    rows = [measured(physical, given.cost, given.limit, rounds, given.methods) for physical in plans]
     made = {}
     for operators, edges in GENERATED:
         for shape in SHAPES:
             some = [generated(operators, edges, shape, seed) for seed in range(rounds)]
-            found = [measured(physical, given.cost, given.limit, 1, others=False) for physical in some]
+            found = [measured(physical, given.cost, given.limit, 1, ()) for physical in some]
             made[f"{shape} {operators}/{edges}"] = summary(found) | {"rows": found}
     result = {
         "benchmark": "region_plans",
