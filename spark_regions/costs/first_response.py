@@ -9,7 +9,7 @@ fig. 58 takes the minimum over the regions that hold it).
 
 from __future__ import annotations
 
-from spark_regions.costs.region_seconds import region_seconds
+from spark_regions.costs.region_seconds import region_seconds, seconds_in_rows
 from spark_regions.dag.region_plan import RegionPlan
 from spark_regions.dag.workflow import PhysicalPlan
 
@@ -27,26 +27,8 @@ class FirstResponse:
         return min((response_seconds(found, result) for result in found.plan.results), default=0.0)
 
     def least(self, plan: PhysicalPlan) -> float:
-        before = seconds_before(plan)
+        before, _ = seconds_in_rows(plan)
         return min((before[result] + plan.operators[result].first_seconds for result in plan.results), default=0.0)
-
-
-def seconds_before(plan: PhysicalPlan) -> list[float]:
-    """Of each operator, seconds that pass before its region starts, whatever the plan.
-
-    Where a path from u to v holds a blocking edge, u's region ends before v's starts. So operators of which each leads
-    to the next in such a way are all of different regions, and those take at least as long as they do together.
-    """
-    before = [0.0] * len(plan.operators)
-    # Of each operator, the longest of the rows of operators that end with it or with one that leads to it.
-    longest = [0.0] * len(plan.operators)
-    for operator in plan.topological:
-        for edge in plan.in_edges[operator]:
-            tail = plan.tails[edge]
-            before[operator] = max(before[operator], longest[tail] if edge in plan.blocking else before[tail])
-            longest[operator] = max(longest[operator], longest[tail])
-        longest[operator] = max(longest[operator], before[operator] + plan.operators[operator].seconds)
-    return before
 
 
 def response_seconds(found: RegionPlan, result: int) -> float:

@@ -97,7 +97,7 @@ class _Program:
             best = self._lighter(best, self._repaired(values))
         weight = self._weight(best)
         # The solver's own tolerances are relative to the optimum.
-        bound = weight if weight <= bound * (1 + 1e-7) + 1e-9 else bound
+        bound = weight if weight <= bound * (1 + 1e-6) + 1e-9 else bound
         links = frozenset(self.free[column] for column in np.flatnonzero(best > 0.5))
         return Cover(links, weight, bound, len(self.cycles), self.rounds)
 

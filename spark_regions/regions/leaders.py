@@ -17,7 +17,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from spark_regions.costs.cost_models import CostModel
+from spark_regions.costs.region_seconds import RegionSeconds
 from spark_regions.dag.region_plan import RegionPlan, components
 from spark_regions.dag.workflow import PhysicalPlan
 from spark_regions.regions.cycles import TOLERANCE, Cycles
@@ -44,7 +44,9 @@ class Led:
     constraints: int
 
 
-def solve_leaders(plan: PhysicalPlan, model: CostModel, deadline: float, without: frozenset[str] = frozenset()) -> Led:
+def solve_leaders(
+    plan: PhysicalPlan, model: RegionSeconds, deadline: float, without: frozenset[str] = frozenset()
+) -> Led:
     """The plan of least summed seconds of slowest operators, or the best by the deadline (of `time.monotonic`)."""
     least = RegionPlan(plan, plan.blocking)
     if least.schedulable:
@@ -56,7 +58,7 @@ def solve_leaders(plan: PhysicalPlan, model: CostModel, deadline: float, without
 class _Program:
     """Columns: x of each free link, then y of each operator of the kernel."""
 
-    def __init__(self, plan: PhysicalPlan, model: CostModel, reduced: RegionKernel) -> None:
+    def __init__(self, plan: PhysicalPlan, model: RegionSeconds, reduced: RegionKernel) -> None:
         import numpy as np
 
         kernel = reduced.kernel
@@ -82,11 +84,11 @@ class _Program:
     def solve(self, deadline: float) -> Led:
         import numpy as np
 
-        bound = 0.0
+        bound = self.model.least(self.plan)
         values: Values = np.zeros(len(self.prices))
         self._improve(values)
         integral = False
-        while self.cost > bound * (1 + 1e-7) + 1e-9:
+        while self.cost > bound * (1 + 1e-6) + 1e-9:
             known = len(self.cycles) + len(self.borders)
             self.cycles.update(self.separation.violated(values[: len(self.free)]))
             if self.rounds:
@@ -102,7 +104,7 @@ class _Program:
             values, lower = solved
             bound = max(bound, lower)
             self._improve(values)
-        bound = self.cost if self.cost <= bound * (1 + 1e-7) + 1e-9 else bound
+        bound = self.cost if self.cost <= bound * (1 + 1e-6) + 1e-9 else bound
         return Led(self.best, bound, self.rounds, len(self.cycles) + len(self.borders))
 
     def _improve(self, values: Values) -> None:

@@ -169,9 +169,10 @@ def test_condition_one_of_bytes_and_seconds(found):
 
 @thorough
 @given(workflows(most_edges=8))
-def test_first_response_never_beats_its_bound(physical):
-    model = cost_model("first-response")
-    assert model.least(physical) <= oracle.optimum(physical, model.cost) + TOLERANCE
+def test_no_plan_beats_the_bounds_of_seconds_and_first_response(physical):
+    for cost in ("seconds", "first-response"):
+        model = cost_model(cost)
+        assert model.least(physical) <= oracle.optimum(physical, model.cost) + TOLERANCE
 
 
 @thorough
