@@ -86,7 +86,7 @@ class _Program:
                 gap = _FIRST_GAP if gap is None else 0.0
             self.cycles.update(dict.fromkeys(fresh))
             left = deadline - time.monotonic()
-            solved = self._optimum(gap, left) if left > 0 else None
+            solved = self._optimum(gap, left, self._weight(best)) if left > 0 else None
             if solved is None:
                 break
             values, lower = solved
@@ -110,8 +110,12 @@ class _Program:
     def _lighter(self, one: Values, other: Values) -> Values:
         return other if self._weight(other) < self._weight(one) else one
 
-    def _optimum(self, gap: float | None, seconds: float) -> tuple[Values, float] | None:
-        """Optimum over the cycles known so far, and a lower bound; None where the time does not suffice for any."""
+    def _optimum(self, gap: float | None, seconds: float, known: float) -> tuple[Values, float] | None:
+        """Optimum over the cycles known so far, and a lower bound; None where the time does not suffice for any.
+
+        :param known: weight of a choice; no better one has a link that alone is heavier, and without those the solver's
+            absolute tolerances are small beside the optimum
+        """
         import numpy as np
         from scipy.optimize import Bounds, LinearConstraint, milp
         from scipy.sparse import csr_array
@@ -121,18 +125,18 @@ class _Program:
         columns = np.fromiter((column for cycle in self.cycles for column in cycle), dtype=np.int32)
         starts = np.cumsum([0, *(len(cycle) for cycle in self.cycles)])
         rows = csr_array((np.ones(len(columns)), columns, starts), shape=(len(self.cycles), len(self.free)))
-        scale = float(self.weights.max()) or 1.0
+        light = self.weights <= known
         found = milp(
-            self.weights / scale,
+            np.where(light, self.weights / known, 1.0),
             integrality=np.full(len(self.free), int(integral)),
-            bounds=Bounds(0, 1),
+            bounds=Bounds(0, light.astype(float)),
             constraints=LinearConstraint(rows, lb=1),
             options={"time_limit": seconds, "mip_rel_gap": gap or 0.0},
         )
         # A linear program that ran out of time bounds nothing; an integer one has a bound of its own.
         if found.x is None or (not integral and found.status != 0):
             return None
-        return found.x, float(found.mip_dual_bound if integral else found.fun) * scale
+        return found.x, float(found.mip_dual_bound if integral else found.fun) * known
 
     def _repaired(self, values: Values) -> Values:
         """A choice that hits every cycle: links outside the given choice are pipelined first, the dearest first."""

@@ -30,7 +30,7 @@ from spark_regions.regions.planning import plan
 from spark_regions.regions.properties import TECHNIQUES, bridges, clean_edges, maximal_chains
 
 COSTS = ("bytes", "seconds", "first-response")
-WEIGHTS = st.sampled_from((0, 1, 2, 3, 7, 11.5, 100))
+WEIGHTS = st.sampled_from((0, 0.001, 1, 2, 3, 7, 11.5, 100, 1e6, 1e12))
 POSITIVE = st.sampled_from((1, 2, 3, 5, 8, 13.5, 100))
 TOLERANCE = 1e-6
 
