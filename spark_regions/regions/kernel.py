@@ -208,9 +208,10 @@ def blocks(links: Sequence[Link]) -> Iterator[list[Link]]:
         if root in depth:
             continue
         depth[root] = low[root] = len(depth)
-        work = [(root, -1, iter(around[root]))]
+        # (operator, height of the stack below the link that led to it, links still to follow)
+        work = [(root, 0, iter(around[root]))]
         while work:
-            operator, via, following = work[-1]
+            operator, below, following = work[-1]
             for other, place in following:
                 if taken[place]:
                     continue
@@ -220,7 +221,7 @@ def blocks(links: Sequence[Link]) -> Iterator[list[Link]]:
                     low[operator] = min(low[operator], depth[other])
                 else:
                     depth[other] = low[other] = len(depth)
-                    work.append((other, place, iter(around[other])))
+                    work.append((other, len(stack) - 1, iter(around[other])))
                     break
             else:
                 work.pop()
@@ -229,9 +230,8 @@ def blocks(links: Sequence[Link]) -> Iterator[list[Link]]:
                 parent = work[-1][0]
                 low[parent] = min(low[parent], low[operator])
                 if low[operator] >= depth[parent]:
-                    cut = stack.index(via)
-                    yield [links[place] for place in stack[cut:]]
-                    del stack[cut:]
+                    yield [links[place] for place in stack[below:]]
+                    del stack[below:]
 
 
 def _operators(links: Sequence[Link]) -> dict[int, None]:
