@@ -83,6 +83,7 @@ class _Program:
                 if gap == 0.0 or (np.all(np.minimum(values, 1 - values) < TOLERANCE) and not gap):
                     best = self._lighter(best, np.round(values))
                     break
+                best = self._lighter(best, self._repaired(values))
                 gap = _FIRST_GAP if gap is None else 0.0
             self.cycles.update(dict.fromkeys(fresh))
             left = deadline - time.monotonic()
@@ -94,7 +95,8 @@ class _Program:
                 # While the bound rises no cycle can be dropped and found again for ever.
                 self.cycles = {cycle: None for cycle in self.cycles if values[list(cycle)].sum() < 1.5}
             bound = max(bound, lower)
-            best = self._lighter(best, self._repaired(values))
+            if gap is not None:
+                best = self._lighter(best, self._repaired(values))
         weight = self._weight(best)
         # The solver's own tolerances are relative to the optimum.
         bound = weight if weight <= bound * (1 + 1e-6) + 1e-9 else bound
