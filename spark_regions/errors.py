@@ -8,6 +8,8 @@ RegionsError
 ├── NotActiveError         a session that runs without the plugin
 ├── PlannerError           the planner process cannot start or answer
 ├── InvalidRequest         a message of the driver that breaks docs/protocol.md
+├── InvalidWorkflow        a physical plan that cannot be read, or breaks docs/regions.md
+├── CostModelError         no cost model of that name, or one that cannot answer what was asked
 ├── StoreError
 │   ├── StoreUnwritable    the store's directory or catalog cannot be used
 │   ├── CatalogCorrupt     the catalog file is not a database any more
@@ -44,6 +46,14 @@ class PlannerError(RegionsError):
 
 class InvalidRequest(RegionsError):
     """A message that breaks the protocol."""
+
+
+class InvalidWorkflow(RegionsError):
+    """A physical plan that cannot be read, has a cycle, unknown ends, duplicate ids or impossible numbers."""
+
+
+class CostModelError(RegionsError):
+    """No cost model of that name, or one that lacks what a method needs."""
 
 
 class StoreError(RegionsError):

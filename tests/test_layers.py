@@ -91,3 +91,16 @@ def test_the_planner_loads_no_pyspark() -> None:
     code = "import sys, spark_regions; print(sorted({'pyspark', 'py4j', 'pandas', 'networkx'} & set(sys.modules)))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
+
+
+def test_region_planning_loads_scipy_only_for_programs() -> None:
+    """Also the command itself: most workflows are decided by reductions alone."""
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, spark_regions.cli.commands, spark_regions.cli.plan, spark_regions.regions.planning; "
+        "print(sorted({'numpy', 'scipy', 'networkx'} & set(sys.modules)))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"

@@ -12,6 +12,7 @@ from spark_regions._version import __version__
 from spark_regions.cli.cache import cache
 from spark_regions.cli.doctor import doctor
 from spark_regions.cli.graph import graph
+from spark_regions.cli.plan import plan
 from spark_regions.errors import RegionsError
 from spark_regions.spark.jar import jar_path
 
@@ -46,6 +47,7 @@ def show_confs(markdown: bool, as_json: bool) -> None:
 commands.add_command(cache)
 commands.add_command(doctor)
 commands.add_command(graph)
+commands.add_command(plan)
 
 
 def main() -> None:
