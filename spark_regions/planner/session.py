@@ -331,9 +331,9 @@ class Session:
             log.warning("entry %s was written and dropped: %s", name, outcome)
         else:
             self.counters.commits += 1
-            if name in self._held:
+            held = self._held.get(name)
+            if held is not None:
                 # The query may not have been reported yet, and the next one is to know that loading pays.
-                held = self._held[name]
                 wall = time.monotonic() - held.decided
                 self.store.price(name, max(0.0, wall - float(event.get("seconds") or 0) / held.parallelism))
         expected = self._expected.pop(name, 0.0)

@@ -6,7 +6,7 @@ A source has no pipelined input; a region is all that one source reaches over pi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -87,27 +87,11 @@ class Flow:
 
     def upstream(self, nodes: Iterable[int]) -> set[int]:
         """All that feeds the nodes over pipelined links, and they themselves."""
-        found = set(nodes)
-        stack = list(found)
-        while stack:
-            for number in self.into[stack.pop()]:
-                link = self.links[number]
-                if not link.waits and link.tail not in found:
-                    found.add(link.tail)
-                    stack.append(link.tail)
-        return found
+        return self._over_pipelined(nodes, self.into, lambda link: link.tail)
 
     def region(self, source: int) -> set[int]:
         """All that a source reaches over pipelined links."""
-        found = {source}
-        stack = [source]
-        while stack:
-            for number in self.out[stack.pop()]:
-                link = self.links[number]
-                if not link.waits and link.head not in found:
-                    found.add(link.head)
-                    stack.append(link.head)
-        return found
+        return self._over_pipelined((source,), self.out, lambda link: link.head)
 
     @cached_property
     def ranks(self) -> tuple[int, ...]:
@@ -128,6 +112,20 @@ class Flow:
             bits = self._reached_by[node]
             self._sources_of[node] = [source for number, source in enumerate(self.sources) if bits >> number & 1]
         return self._sources_of[node]
+
+    def _over_pipelined(
+        self, nodes: Iterable[int], links: Sequence[Sequence[int]], far: Callable[[FlowLink], int]
+    ) -> set[int]:
+        """The nodes and all that is reached from them over pipelined links; `far` is the end that a step leads to."""
+        found = set(nodes)
+        stack = list(found)
+        while stack:
+            for number in links[stack.pop()]:
+                link = self.links[number]
+                if not link.waits and far(link) not in found:
+                    found.add(far(link))
+                    stack.append(far(link))
+        return found
 
     def _node(self, name: str, operator: int, order: float) -> int:
         self.names.append(name)

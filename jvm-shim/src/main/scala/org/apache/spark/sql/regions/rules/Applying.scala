@@ -141,6 +141,7 @@ private[rules] final class Applying(
     }
   }
 
+  /** A subplan with the rows of the node and the columns of its whole group; Spark reuses the exchange on top of it. */
   private def share(node: SignedNode, action: JsonNode): Either[Refusal, LogicalPlan] =
     for {
       merged <- merged(elements(action, "group").map(_.asInt(-1)))
