@@ -271,6 +271,14 @@ CONFS: tuple[Conf, ...] = (
         "an earlier run, is computed once where that pays for the shuffle that it takes.",
     ),
     Conf(
+        "spark.regions.workflow.enabled",
+        "bool",
+        "true",
+        "runtime",
+        "Whether the queries of an application's last run are looked at as a whole, so that a result that later "
+        "queries will use is kept from its first use until its last one.",
+    ),
+    Conf(
         "spark.regions.persist.enabled",
         "bool",
         "true",

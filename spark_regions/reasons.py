@@ -17,6 +17,8 @@ _TABLE: dict[str, str] = {
     "HELD": "The program still refers to this DataFrame and may use it again; given up if writing takes long",
     "SKI_RENTAL": "Recomputing has already cost as much as an entry would have",
     "ALWAYS": "The strategy acts at every eligible point",
+    "PLANNED": "Later queries of the job use it, as in its last run",
+    "LAST_USE": "No later query of the job uses it, as in its last run",
     "SHARED": "Computed once for several places of the query",
     "LATEST": "The last storable point of the plan",
     "SPLIT_BY_RECORDS": "The rows of heavy keys are dealt to several tasks",

@@ -9,6 +9,10 @@ WRITE_OVERHEAD_SECONDS = 0.05
 READ_BYTES_PER_SECOND = 150e6
 WRITE_BYTES_PER_SECOND = 60e6
 """What one core decodes and encodes in Parquet before anything was observed; a slower disk lowers them."""
+PERSIST_READ_BYTES_PER_SECOND = 500e6
+PERSIST_WRITE_BYTES_PER_SECOND = 200e6
+PERSIST_OVERHEAD_SECONDS = 0.02
+"""The same for the columnar format of Spark's block manager."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,3 +42,15 @@ class Rates:
         1.05
         """
         return size_bytes / self.write_bytes_per_second / max(parallelism, 1) + self.write_overhead_seconds
+
+    def level_read_seconds(self, size_bytes: float, parallelism: int, persisted: bool) -> float:
+        """To read what is kept in the block manager, or in the store."""
+        if not persisted:
+            return self.read_seconds(size_bytes, parallelism)
+        return size_bytes / PERSIST_READ_BYTES_PER_SECOND / max(parallelism, 1) + PERSIST_OVERHEAD_SECONDS
+
+    def level_write_seconds(self, size_bytes: float, parallelism: int, persisted: bool) -> float:
+        """To keep it there while it is computed."""
+        if not persisted:
+            return self.write_seconds(size_bytes * self.stored_ratio, parallelism)
+        return size_bytes / PERSIST_WRITE_BYTES_PER_SECOND / max(parallelism, 1) + PERSIST_OVERHEAD_SECONDS

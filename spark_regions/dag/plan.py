@@ -29,6 +29,8 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class Node:
+    """:param size_bytes: of a source, as Spark estimates it"""
+
     id: int
     operator: str
     children: tuple[int, ...]
@@ -37,6 +39,7 @@ class Node:
     refusal: str
     session: bool
     row_bytes: float
+    size_bytes: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +158,7 @@ def _node(raw: Mapping[str, Any]) -> Node:
         refusal=str(refusal.get("code", "")),
         session=bool(raw.get("session", False)),
         row_bytes=float(raw.get("rowBytes") or 0.0),
+        size_bytes=float(raw["sizeBytes"]) if raw.get("sizeBytes") is not None else None,
     )
 
 

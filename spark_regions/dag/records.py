@@ -67,6 +67,7 @@ class Entry:
     :param bytes: of the files; of a pending entry, the reserved bytes
     :param recompute_seconds: estimate at the time of the store
     :param contradictions: loads in a row that saved much less than predicted
+    :param persisted: kept by this application's block manager, and in no catalog
     """
 
     id: str
@@ -91,6 +92,7 @@ class Entry:
     reason: str = ""
     owner_host: str = ""
     owner_pid: int = 0
+    persisted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spark_regions.costs.rates import Rates
@@ -12,7 +12,7 @@ from spark_regions.dag.plan import Plan
 from spark_regions.dag.records import Entry, GraphView
 from spark_regions.errors import InvalidRequest
 from spark_regions.recycle.admission import expired, shadowed
-from spark_regions.recycle.antichain import Choice
+from spark_regions.recycle.antichain import Choice, best_antichain
 from spark_regions.recycle.first_use import held_point
 from spark_regions.recycle.frequency import Probability
 from spark_regions.recycle.matching import Match, match
@@ -36,6 +36,7 @@ class Confs:
     window: int = 20
     first_use_overhead: float = 0.0
     sharing: bool = False
+    workflow: bool = False
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> Confs:
@@ -52,6 +53,7 @@ class Confs:
                 persist_max_bytes=int(raw.get("persistMaxBytes") or 0),
                 window=int(raw.get("window") or 20),
                 sharing=_flag(raw.get("sharing", False)),
+                workflow=_flag(raw.get("workflow", False)),
                 first_use_overhead=float(raw.get("firstUseOverhead") or 0.0),
             )
         except (TypeError, ValueError) as error:
@@ -62,29 +64,48 @@ class Confs:
 class Proposal:
     """:param saved: seconds that loading each node would save, by node
     :param fresh: seconds to compute each node without any load
+    :param own: task-seconds of each node alone
     """
 
     choice: Choice
     loads: dict[int, Match] = field(default_factory=dict)
     saved: dict[int, float] = field(default_factory=dict)
     fresh: dict[int, Estimate] = field(default_factory=dict)
+    own: dict[int, Estimate] = field(default_factory=dict)
     persists: list[Point] = field(default_factory=list)
     shares: list[Share] = field(default_factory=list)
     declines: list[Decline] = field(default_factory=list)
 
 
 def propose(
-    plan: Plan, view: GraphView, entries: list[Entry], rates: Rates, confs: Confs, parallelism: int, now: float
+    plan: Plan,
+    view: GraphView,
+    entries: list[Entry],
+    rates: Rates,
+    confs: Confs,
+    parallelism: int,
+    now: float,
+    recorded: Mapping[int, float] | None = None,
 ) -> Proposal:
-    """Match, estimate, choose."""
+    """Match, estimate, choose.
+
+    :param recorded: wall seconds of each node alone in the last run, where that is being followed: then what this run
+        will use again is known, and nothing is stored on suspicion
+    """
     declines: list[Decline] = []
     own = own_seconds(plan, view)
+    for number, seconds in (recorded or {}).items():
+        if number in plan.nodes:
+            own.setdefault(number, Estimate(seconds * parallelism, 0.5))
     prefixes = total_seconds(plan, view)
     floors: dict[int, float] = {}
-    usable = [
+    kept = [entry for entry in entries if entry.persisted]
+    recycling = confs.recycle and confs.strategy != "off"
+    entries = [entry for entry in entries if recycling and not entry.persisted]
+    usable = kept + [
         e for e in entries if e.state == "committed" and not shadowed(e) and not expired(e, confs.ttl_seconds, now)
     ]
-    if confs.recycle and confs.strategy != "off":
+    if usable or entries:
         loads, missed = match(plan, usable, rates, parallelism, own)
         unusable = [entry for entry in entries if entry not in usable]
         for number, found in match(plan, unusable, rates, parallelism, own)[0].items():
@@ -106,15 +127,20 @@ def propose(
     by_node = {point.node: point for point in measured}
     measured += shared_points(plan, view, by_node, with_loads, rates, parallelism, Probability.WINDOW)
     fitting = [point for point in measured if point.bytes <= confs.max_bytes]
+    if recorded is not None:
+        fitting = [point for point in fitting if point.expected > 0 or confs.strategy == "always"]
     declines += [Decline(p.node, "TOO_LARGE", f"{p.bytes:.0f} bytes") for p in measured if p.bytes > confs.max_bytes]
-    situation = Situation(plan, loads, gains, tuple(fitting), candidates, _held(plan, view, confs))
+    held = _held(plan, view, confs) if recorded is None else ()
+    situation = Situation(plan, loads, gains, tuple(fitting), candidates, held)
     choice = strategy(confs.strategy if confs.recycle else "off")(situation)
+    if not recycling and loads:
+        choice = best_antichain(replace(situation, points=()), lambda point: Decline(point.node, "NOT_CHOSEN"))
     taken = set(choice.loads) | {point.node for point, _ in choice.stores}
     over = plan.above(taken)
     declines += choice.declines
     declines += [d for d in unmeasured if not _covered(plan, d.node, taken)]
-    proposal = Proposal(choice, dict(loads), gains, dict(fresh))
-    if confs.persist and confs.persist_max_bytes > 0:
+    proposal = Proposal(choice, dict(loads), gains, dict(fresh), own)
+    if confs.persist and confs.persist_max_bytes > 0 and recorded is None:
         proposal.persists = _persists(plan, view, with_loads, rates, parallelism, taken | over)
     if confs.sharing:
         always = confs.strategy == "always" and confs.recycle

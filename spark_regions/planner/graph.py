@@ -71,6 +71,12 @@ class OperatorGraph:
                 uses[parent] = uses.get(parent, 0) + 1
         self._wake.set()
 
+    def record_step(self, position: int, body: bytes) -> None:
+        """Keep a query of this run, for the next run of the same application."""
+        with self._lock:
+            self._pending.steps[position] = body
+        self._wake.set()
+
     def learn(self, name: str, value: float) -> None:
         """A new calibration value of this store location."""
         with self._lock:
@@ -162,6 +168,7 @@ class OperatorGraph:
             )
         self._pending.calibration |= later.calibration
         self._pending.queries += later.queries
+        self._pending.steps |= later.steps
 
     def _view(self, connection: sa.Connection, lineages: set[str], cores: set[str], window: int) -> GraphView:
         changes = self.catalog.changes(connection)

@@ -41,6 +41,8 @@ def main() -> int:
     except OSError as error:
         return _refuse("NO_PORT", str(error))
     _say({"port": listener.getsockname()[1], "protocol": PROTOCOL, "version": __version__})
+    # The driver reads one line only; what a library prints later (HiGHS does) belongs into the log.
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     threading.Thread(target=_accept, args=(listener, service, str(greeting["token"])), daemon=True).start()
     threading.Thread(target=_warm, args=(service,), daemon=True).start()
     # The pipe lives as long as the driver, even if that is killed.

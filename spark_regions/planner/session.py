@@ -6,27 +6,37 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spark_regions.costs.calibrate import blended, observed_rate, rates_of
+from spark_regions.costs.rates import Rates
 from spark_regions.dag.plan import Plan, parse_plan
 from spark_regions.dag.records import Entry
 from spark_regions.errors import CatalogBusy, StrategyUnknown
 from spark_regions.planner.decide import MAX_DECLINES, Confs, Proposal, propose
 from spark_regions.planner.graph import OperatorGraph
+from spark_regions.planner.horizon import OFFERS, Advice, Horizon, Key, Stored, Wanted, measured_of, with_carried
+from spark_regions.planner.keeps import planned_keeps, stored_point
 from spark_regions.planner.observe import learn
+from spark_regions.planner.region_note import region_note
 from spark_regions.recycle.admission import contradicts, expired, make_room, reservation, supersedes
-from spark_regions.recycle.persist import Persists
+from spark_regions.recycle.horizon.program import PERSIST, STORE, Budget
+from spark_regions.recycle.horizon.steps import encode
+from spark_regions.recycle.matching import Match
+from spark_regions.recycle.persist import Persisted, Persists
 from spark_regions.recycle.points import Decline, Point
 from spark_regions.recycle.repeats import Share
 from spark_regions.stats.estimate import Estimate
 from spark_regions.store.entries import entries_on
+from spark_regions.store.steps import steps_of
 from spark_regions.store.store import Admit, Run, Store
 
 log = logging.getLogger("spark_regions.planner")
 
 REMEMBERED_QUERIES = 256
+MAX_STEPS = 500
+"""Queries of one run that are kept for the next one; whoever asks more is no batch job."""
 ADMIT_SECONDS = 0.15
 """How long a decision waits for another planner's write; past the usual deadline, nobody would read the answer."""
 UNUSED_SECONDS = 60.0
@@ -38,13 +48,19 @@ class Remembered:
     """What was decided for a query, until it has run.
 
     :param loads: entry to (node, predicted saving, seconds without the load)
+    :param message: the request, to be kept as a step of this run
+    :param position: how many queries were decided before
     :param shared: nodes that one computation stands in for
+    :param recalled: nodes that are read from the block manager
     """
 
     plan: Plan
     parallelism: int
+    message: Mapping[str, Any]
+    position: int
     loads: dict[str, tuple[int, float, float]] = field(default_factory=dict)
     shared: set[int] = field(default_factory=set)
+    recalled: set[int] = field(default_factory=set)
     decided: float = field(default_factory=time.monotonic)
 
 
@@ -77,7 +93,9 @@ class Session:
         self.run = run
         self.counters = counters
         self.persists = Persists()
+        self.horizon = Horizon(store.catalog.read(lambda connection: steps_of(connection, run.name, run.id)))
         self.ttl_seconds = 0.0
+        self._decided = 0
         self._queries: OrderedDict[int, Remembered] = OrderedDict()
         self._expected: dict[str, float] = {}
         self._over: dict[int, float] = {}
@@ -93,28 +111,73 @@ class Session:
         query = int(message.get("query") or 0)
         parallelism = max(1, int(message.get("parallelism") or 1))
         self.ttl_seconds = confs.ttl_seconds
-        self.counters.decisions += 1
-        remembered = self._remember(query, Remembered(plan, parallelism))
-        view = self.graph.view(plan, confs.window)
         rates = rates_of(self.graph.calibration)
+        if self.horizon and confs.workflow and int(message.get("offered") or 0) < OFFERS:
+            budget, kept, stored = self._means(confs, rates)
+            # While the driver signs what it is asked for, the run is planned.
+            self.horizon.prepare(budget, rates, parallelism, kept, stored)
+            if self.horizon.wants_more(plan):
+                return {"offer": OFFERS}
+        self.counters.decisions += 1
+        remembered = self._remember(query, Remembered(plan, parallelism, message, self._decided))
+        self._decided += 1
+        view = self.graph.view(plan, confs.window)
         cores = {node.signature.core for node in plan.nodes.values() if node.signature}
         cores |= {shared.signature.core for shared in plan.shared}
         entries = self.store.catalog.read(lambda connection: entries_on(connection, cores)) if cores else []
+        advice = self._advise(query, plan, confs, rates, parallelism)
+        planned = advice if advice and advice.chosen is not None else None
+        entries += self.persists.entries(cores)
         try:
-            proposal = propose(plan, view, entries, rates, confs, parallelism, self.store.clock())
+            recorded = planned.seconds if planned else None
+            proposal = propose(plan, view, entries, rates, confs, parallelism, self.store.clock(), recorded)
         except StrategyUnknown as error:
             return self._answer([], [Decline(plan.root, "UNKNOWN_STRATEGY", str(error))])
         if message.get("mode") == "observe":
             return self._answer([], _observed(proposal) + proposal.declines)
-        actions, declines = self._act(proposal, remembered, query, confs, rates.stored_ratio)
-        lineages = {node.signature.lineage for node in plan.nodes.values() if node.signature}
-        self.persists.touch(lineages)
+        keeps, refused = planned_keeps(plan, proposal.choice, planned)
+        declines = refused
+        stores = [(stored_point(found, rates, parallelism), "PLANNED") for found in keeps if found.level == STORE]
+        proposal.choice = replace(proposal.choice, stores=(*proposal.choice.stores, *stores))
+        actions, lost = self._act(proposal, remembered, query, confs, rates.stored_ratio)
+        declines += lost
+        for found in keeps:
+            if found.level == PERSIST:
+                actions += self._keep(found, planned, confs)
         for point in proposal.persists:
             actions += self._persist(point, confs)
+        actions = self._released(actions, planned)
         for share in proposal.shares:
             remembered.shared.update(share.nodes)
             actions += _share(share)
-        return self._answer(actions, declines + proposal.declines)
+        remembered.recalled |= {a["node"] for a in actions if a["kind"] in ("recall", "persist")}
+        answer = self._answer(actions, declines + proposal.declines)
+        answer["regions"] = region_note(plan, proposal, actions, planned, parallelism)
+        return answer
+
+    def _advise(self, query: int, plan: Plan, confs: Confs, rates: Rates, parallelism: int) -> Advice | None:
+        """What the last run of this application tells about the query."""
+        if not self.horizon or not confs.workflow:
+            return None
+        budget, kept, stored = self._means(confs, rates)
+        return self.horizon.advise(query, plan, budget, rates, parallelism, kept, stored)
+
+    def _means(self, confs: Confs, rates: Rates) -> tuple[Budget, dict[Key, float], Stored]:
+        """What may be kept, and what is kept and stored now."""
+        recycling = confs.recycle and confs.strategy != "off"
+        budget = Budget(
+            persist=confs.persist_max_bytes if confs.persist else 0.0,
+            store=confs.max_bytes * rates.stored_ratio if recycling else 0.0,
+        )
+        kept = {each.planned: float(each.bytes) for each in self.persists.kept if each.planned}
+
+        def stored() -> list[tuple[str, frozenset[str]]]:
+            if not recycling:
+                return []
+            entries = self.store.catalog.read(lambda connection: entries_on(connection, self.horizon.cores))
+            return [(e.lineage, frozenset(e.columns)) for e in entries if e.state == "committed"]
+
+        return budget, kept, stored
 
     def observe(self, event: Mapping[str, Any]) -> None:
         """Take in an `observe` event; an unknown one is ignored, for later versions of the shim."""
@@ -132,8 +195,10 @@ class Session:
             query = event.get("query")
             self.store.release(self.run, str(event["entry"]), None if query is None else int(query))
         elif kind == "persisted":
-            self.persists.resize(str(event["entry"]), int(event.get("bytes") or 0))
+            self._persisted(str(event["entry"]), int(event.get("bytes") or 0))
         elif kind == "dropped":
+            if event.get("code") not in (None, "LAST_USE"):
+                self.horizon.failed()
             self.persists.drop(str(event["entry"]))
         elif kind == "heartbeat":
             self.store.heartbeat(self.run)
@@ -172,14 +237,16 @@ class Session:
     def _act(
         self, proposal: Proposal, remembered: Remembered, query: int, confs: Confs, ratio: float
     ) -> tuple[list[dict[str, Any]], list[Decline]]:
-        loads = [(name, proposal.loads[name], reason) for name, reason in sorted(proposal.choice.loads.items())]
+        chosen = [(name, proposal.loads[name], reason) for name, reason in sorted(proposal.choice.loads.items())]
+        loads = [each for each in chosen if not each[1].entry.persisted]
+        recalls = [self._recall(name, match, proposal) for name, match, _ in chosen if match.entry.persisted]
         stores = [
             (point, reason, self._new_entry(point, reason, query, remembered.plan, confs, proposal.fresh))
             for point, reason in proposal.choice.stores
             if confs.max_bytes > 0
         ]
         if not loads and not stores:
-            return [], []
+            return recalls, []
         try:
             gone, refused = self.store.admit(
                 [(match.entry.id, self.run.application, query) for _, match, _ in loads],
@@ -188,8 +255,8 @@ class Session:
                 ADMIT_SECONDS,
             )
         except CatalogBusy as error:
-            return [], [Decline(remembered.plan.root, "CATALOG_BUSY", str(error)[:200])]
-        actions: list[dict[str, Any]] = []
+            return recalls, [Decline(remembered.plan.root, "CATALOG_BUSY", str(error)[:200])]
+        actions: list[dict[str, Any]] = recalls
         declines: list[Decline] = []
         for name, match, reason in loads:
             if match.entry.id in gone:
@@ -254,6 +321,50 @@ class Session:
         )  # fmt: skip
         return self.store.new_entry(draft)
 
+    def _recall(self, node: int, match: Match, proposal: Proposal) -> dict[str, Any]:
+        self.counters.hits += 1
+        self.persists.touch(match.entry.id)
+        saving = round(proposal.saved[node], 4)
+        return {"kind": "recall", "node": node, "entry": match.entry.id, "saving": saving, "reason": "BENEFIT"}
+
+    def _keep(self, found: Wanted, advice: Advice | None, confs: Confs) -> list[dict[str, Any]]:
+        """Actions that persist a planned result."""
+        result = Persisted("", found.signature, found.rows, int(found.bytes), found.recompute, found.key)
+        name, released = self.persists.keep(result, confs.persist_max_bytes)
+        actions: list[dict[str, Any]] = [{"kind": "unpersist", "entry": each} for each in released]
+        if name is None:
+            self.horizon.failed()
+            return actions
+        return [
+            *actions,
+            {
+                "kind": "persist", "node": found.node, "ref": found.ref, "entry": name,
+                "columns": list(found.signature.columns), "level": "MEMORY_AND_DISK", "maxBytes": int(found.bytes),
+                "saving": round(found.saving, 4), "reason": "PLANNED",
+            },
+        ]  # fmt: skip
+
+    def _released(self, actions: list[dict[str, Any]], advice: Advice | None) -> list[dict[str, Any]]:
+        """The actions, with what no later query reads released: at once, or after this query if it reads it."""
+        if advice is None:
+            return actions
+        used = {action["entry"] for action in actions if action["kind"] in ("recall", "persist")}
+        over = [each.id for each in self.persists.kept if each.planned in advice.over]
+        for action in actions:
+            if action.get("entry") in over and action["kind"] in ("recall", "persist"):
+                action["release"] = True
+        for name in over:
+            if name not in used:
+                self.persists.drop(name)
+                actions.append({"kind": "unpersist", "entry": name})
+        return actions
+
+    def _persisted(self, name: str, size: int) -> None:
+        self.persists.resize(name, size)
+        kept = self.persists.get(name)
+        if kept is not None and kept.planned is not None:
+            self.horizon.resized(kept.planned, float(size))
+
     def _persist(self, point: Point, confs: Confs) -> list[dict[str, Any]]:
         name, released = self.persists.admit(point, confs.persist_max_bytes)
         actions: list[dict[str, Any]] = [{"kind": "unpersist", "entry": each} for each in released]
@@ -287,9 +398,11 @@ class Session:
         if event.get("outcome") == "ok":
             loaded = {remembered.loads[name][0] for name in ran if name in remembered.loads} if remembered else set()
             # How often Spark computes what is shared now was counted when it was not.
-            partial = loaded | remembered.shared if remembered else loaded
+            partial = loaded | remembered.shared | remembered.recalled if remembered else loaded
             lesson = learn(event, remembered.plan if remembered else None, partial)
             self.graph.record(lesson.fill, lesson.private, lesson.demanded)
+            if remembered is not None:
+                self._step(query, event, remembered, partial)
             self._price(query, lesson.totals)
             for name, load in ran.items():
                 self._loaded(name, load, remembered)
@@ -297,6 +410,16 @@ class Session:
             for name in remembered.loads:
                 self.store.release(self.run, name, query)
         self._over[query] = time.monotonic()
+
+    def _step(self, query: int, event: Mapping[str, Any], remembered: Remembered, partial: set[int]) -> None:
+        """Keep the query as a step of this run."""
+        if remembered.position < MAX_STEPS:
+            below = {each for n in partial if n in remembered.plan.nodes for each in remembered.plan.below(n)}
+            seen = measured_of(event, remembered.parallelism, below)
+            body = encode(remembered.message, with_carried(seen, self.horizon.carried(query)))
+            if body is not None:
+                self.graph.record_step(remembered.position, body)
+        self.horizon.ran(query)
 
     def _price(self, query: int, totals: Mapping[int, float]) -> None:
         """What computing the query's entries took, for those that were stored unseen."""

@@ -138,9 +138,11 @@ def match(
     found: dict[int, Match] = {}
     missed: dict[int, NearMiss] = {}
     for number, node in plan.nodes.items():
-        if node.signature is None or node.session or not node.children:
+        if node.signature is None or not node.children:
             continue
         for entry in by_core.get(node.signature.core, ()):
+            if node.session and not entry.persisted:
+                continue
             result = serves(plan, node.signature, entry_signature(entry))
             if isinstance(result, NearMiss):
                 missed.setdefault(number, NearMiss(result.code, result.detail, entry.id))
@@ -160,7 +162,7 @@ def entry_signature(entry: Entry) -> Signature:
 def load_seconds(entry: Entry, columns: int, rates: Rates, parallelism: int) -> float:
     """Eq. 4 for the columns that are read: Parquet leaves the others on the disk."""
     share = max(columns, 1) / max(len(entry.columns), 1)
-    return rates.read_seconds(entry.bytes * min(share, 1.0), parallelism)
+    return rates.level_read_seconds(entry.bytes * min(share, 1.0), parallelism, entry.persisted)
 
 
 def residual_seconds(

@@ -1,21 +1,32 @@
-"""Results that only this application can use again, kept by Spark's block manager."""
+"""Results that this application keeps in Spark's block manager."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from spark_regions.dag.plan import Signature
+from spark_regions.dag.records import Entry
 from spark_regions.recycle.antichain import Verdict
 from spark_regions.recycle.points import MIN_BENEFIT_SECONDS, Point
 from spark_regions.recycle.ski_rental import ski_rental
 
+PlannedKey = tuple[str, frozenset[str]]
+
 
 @dataclass(slots=True)
 class Persisted:
+    """
+    :param planned: the result of the recorded run that it is; such are released when their last reader has run
+    """
+
     id: str
-    lineage: str
-    shape: str
+    signature: Signature
+    rows: float
     bytes: int
+    recompute_seconds: float
+    planned: PlannedKey | None = None
 
 
 class Persists:
@@ -29,31 +40,67 @@ class Persists:
     def bytes(self) -> int:
         return sum(each.bytes for each in self._kept.values())
 
-    def touch(self, lineages: set[str]) -> None:
-        """The session used these again."""
-        for number, each in list(self._kept.items()):
-            if each.lineage in lineages:
-                self._kept.move_to_end(number)
+    @property
+    def kept(self) -> Iterable[Persisted]:
+        return list(self._kept.values())
+
+    def get(self, name: str) -> Persisted | None:
+        return self._kept.get(name)
+
+    def entries(self, cores: Collection[str]) -> list[Entry]:
+        """What is kept on these cores, as something to read."""
+        return [
+            Entry(
+                id=each.id, lineage=each.signature.lineage, core=each.signature.core,
+                conjuncts=each.signature.conjuncts, columns=each.signature.columns, location="", state="committed",
+                rows=int(each.rows), bytes=each.bytes, created=0.0, used=0.0,
+                recompute_seconds=each.recompute_seconds, persisted=True,
+            )
+            for each in self._kept.values()
+            if each.signature.core in cores
+        ]  # fmt: skip
+
+    def touch(self, name: str) -> None:
+        """It was read again."""
+        if name in self._kept:
+            self._kept.move_to_end(name)
 
     def admit(self, point: Point, budget: int) -> tuple[str | None, list[str]]:
         """An id for the point's rows, and what to release first; None where it should not be persisted."""
-        size = int(point.bytes)
-        if point.benefit < MIN_BENEFIT_SECONDS or size > budget or not isinstance(ski_rental(point), Verdict):
+        if point.benefit < MIN_BENEFIT_SECONDS or not isinstance(ski_rental(point), Verdict):
             return None, []
-        key = (point.signature.lineage, point.signature.shape)
-        if any((each.lineage, each.shape) == key for each in self._kept.values()):
+        size = int(point.bytes)
+        rows = point.bytes / max(len(point.signature.columns), 1)
+        return self.keep(Persisted("", point.signature, rows, size, point.recompute.value), budget)
+
+    def keep(self, result: Persisted, budget: int) -> tuple[str | None, list[str]]:
+        """An id for a result, and what to release first; None where it is kept already, or cannot fit.
+
+        What was planned for is not released for anything else.
+        """
+        key = (result.signature.lineage, result.signature.shape)
+        if any((each.signature.lineage, each.signature.shape) == key for each in self._kept.values()):
             return None, []
         released: list[str] = []
-        while self._kept and self.bytes + size > budget:
-            released.append(self._kept.popitem(last=False)[0])
+        free = budget - self.bytes
+        for each in list(self._kept.values()):
+            if free >= result.bytes:
+                break
+            if each.planned is None:
+                released.append(each.id)
+                free += each.bytes
+        if free < result.bytes:
+            return None, []
+        for name in released:
+            del self._kept[name]
         self._made += 1
-        number = f"p{self._made}"
-        self._kept[number] = Persisted(number, point.signature.lineage, point.signature.shape, size)
-        return number, released
+        result.id = f"p{self._made}"
+        self._kept[result.id] = result
+        return result.id, released
 
-    def resize(self, number: str, size: int) -> None:
-        if number in self._kept:
-            self._kept[number].bytes = size
+    def resize(self, name: str, size: int) -> None:
+        if name in self._kept:
+            self._kept[name].bytes = size
 
-    def drop(self, number: str) -> None:
-        self._kept.pop(number, None)
+    def drop(self, name: str) -> None:
+        self._kept.pop(name, None)

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from spark_regions.dag.records import EdgeUse, Variant, VariantKey
 from spark_regions.store.records import from_variant, to_variant
 from spark_regions.store.schema import CALIBRATION, EDGE, ENTRY, OPERATOR, OPERATOR_COLUMN, RUN
+from spark_regions.store.steps import write_steps
 
 KEEP_RUNS = 1000
 KEEP_OPERATORS = 200_000
@@ -27,6 +28,7 @@ class Batch:
 
     :param columns: (core, column) to (inputs of a computed column, times asked for)
     :param calibration: (location, name) to value
+    :param steps: queries of this run by position
     """
 
     variants: dict[VariantKey, Variant] = field(default_factory=dict)
@@ -34,15 +36,16 @@ class Batch:
     columns: dict[tuple[str, str], tuple[tuple[str, ...] | None, int]] = field(default_factory=dict)
     calibration: dict[tuple[str, str], float] = field(default_factory=dict)
     queries: int = 0
+    steps: dict[int, bytes] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return bool(self.variants or self.edges or self.columns or self.calibration or self.queries)
+        return bool(self.variants or self.edges or self.columns or self.calibration or self.queries or self.steps)
 
     def take(self, limit: int) -> Batch:
         """Move at most `limit` rows of each kind into a batch of their own; a decision never waits for a long write."""
         taken = Batch(calibration=self.calibration, queries=self.queries)
         self.calibration, self.queries = {}, 0
-        for name in ("variants", "edges", "columns"):
+        for name in ("variants", "edges", "columns", "steps"):
             rest: dict[Any, Any] = getattr(self, name)
             part = getattr(taken, name)
             for key in list(islice(rest, limit)):
@@ -116,6 +119,7 @@ def write_batch(connection: sa.Connection, batch: Batch, run: int) -> None:
     _write_variants(connection, batch.variants)
     _write_edges(connection, batch.edges, run)
     _write_columns(connection, batch.columns, now)
+    write_steps(connection, run, batch.steps)
     for (location, name), value in batch.calibration.items():
         _upsert(connection, CALIBRATION, {"location": location, "name": name}, {"value": value, "updated": now})
     if batch.queries:

@@ -64,7 +64,7 @@ def to_entry(row: Any) -> Entry:
 
 
 def from_entry(entry: Entry) -> dict[str, Any]:
-    row = {name: getattr(entry, name) for name in Entry.__dataclass_fields__}
+    row = {name: getattr(entry, name) for name in Entry.__dataclass_fields__ if name != "persisted"}
     row["conjuncts"] = json.dumps(sorted(entry.conjuncts))
     row["columns"] = json.dumps(entry.columns)
     return row

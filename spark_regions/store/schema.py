@@ -9,6 +9,7 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     PrimaryKeyConstraint,
     String,
@@ -17,7 +18,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-HEAD = "0001"
+HEAD = "0002"
 METADATA = MetaData(
     naming_convention={
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -100,6 +101,15 @@ EDGE = Table(
     Column("occurrences", Integer, nullable=False, default=0),
     PrimaryKeyConstraint("child", "parent", "run_id"),
     Index(None, "run_id"),
+)
+
+STEP = Table(
+    "step",
+    METADATA,
+    Column("run_id", Integer, ForeignKey("run.id", ondelete="CASCADE"), nullable=False),
+    Column("position", Integer, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("run_id", "position"),
 )
 
 ENTRY = Table(

@@ -158,7 +158,8 @@ def test_session_nodes_are_persisted_within_the_budget_and_never_written_to_the_
     assert run_query(wire, 1, nodes, **confs)["actions"] == []
     (persist,) = run_query(wire, 2, nodes, **confs)["actions"]
     assert (persist["kind"], persist["node"], persist["reason"]) == ("persist", 0, "SKI_RENTAL")
-    assert run_query(wire, 3, nodes, **confs)["actions"] == []
+    (recall,) = run_query(wire, 3, nodes, **confs)["actions"]
+    assert (recall["kind"], recall["node"], recall["entry"]) == ("recall", 0, persist["entry"])
     wire.observe("persisted", entry=persist["entry"], bytes=99_999_000)
     other = [node(0, "Aggregate", (1,), core="other", session=True), nodes[1]]
     run_query(wire, 4, other, **confs)

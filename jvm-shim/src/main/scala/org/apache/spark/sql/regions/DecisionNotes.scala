@@ -9,6 +9,7 @@ final class DecisionNotes(val query: Long, session: String) {
   private val actions = ArrayBuffer.empty[DecidedAction]
   private val declines = ArrayBuffer.empty[DeclinedNode]
   private var refusal: Option[Refusal] = None
+  private var regions: Option[JsonNode] = None
 
   var planningSeconds: Double = 0
   var plannerSeconds: Double = 0
@@ -27,6 +28,9 @@ final class DecisionNotes(val query: Long, session: String) {
   def decline(node: Int, operator: String, why: Refusal): Unit =
     if (declines.size < DecisionNotes.declinesKept) declines += DeclinedNode(node, operator, why.code, why.detail)
 
+  /** Keeps the region plan of an answer, if it has one. */
+  def planned(answer: JsonNode): Unit = regions = Option(answer.get("regions")).filter(_.isObject)
+
   def refused(why: Refusal): Unit = refusal = Some(why)
 
   def decision: Decision = Decision(
@@ -37,7 +41,8 @@ final class DecisionNotes(val query: Long, session: String) {
     plannerSeconds * 1000,
     actions.toSeq,
     declines.toSeq,
-    refusal)
+    refusal,
+    regions)
 }
 
 object DecisionNotes {

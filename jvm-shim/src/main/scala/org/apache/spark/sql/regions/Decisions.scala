@@ -6,6 +6,8 @@ import java.util.concurrent.atomic.LongAdder
 import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 
+import com.fasterxml.jackson.databind.JsonNode
+
 /** An action of the planner on a node, and whether it was applied. */
 final case class DecidedAction(
     kind: String,
@@ -20,7 +22,10 @@ final case class DecidedAction(
 /** A node that was left alone, and why. */
 final case class DeclinedNode(node: Int, operator: String, code: String, detail: String)
 
-/** What was decided on one query. `refusal`: why nothing was decided at all. */
+/**
+ * What was decided on one query. `refusal`: why nothing was decided at all. `regions`: the query's regions, the labels of the
+ * edges between them, and the predicted seconds, as docs/protocol.md has them.
+ */
 final case class Decision(
     query: Long,
     session: String,
@@ -29,7 +34,8 @@ final case class Decision(
     plannerMillis: Double,
     actions: Seq[DecidedAction],
     declines: Seq[DeclinedNode],
-    refusal: Option[Refusal] = None)
+    refusal: Option[Refusal] = None,
+    regions: Option[JsonNode] = None)
 
 /** The last `limit` values, thread-safe. */
 final class Ring[T](limit: Int) {
@@ -63,9 +69,11 @@ object Counters {
   val loads = "loads"
   val shares = "shares"
   val stores = "stores"
+  val persists = "persists"
+  val recalls = "recalls"
   val commits = "commits"
   val abandons = "abandons"
   val declines = "declines"
   val fallbacks = "fallbacks"
-  val names: Seq[String] = Seq(queries, plansChanged, loads, stores, shares, commits, abandons, declines, fallbacks)
+  val names: Seq[String] = Seq(queries, plansChanged, loads, stores, persists, recalls, shares, commits, abandons, declines, fallbacks)
 }

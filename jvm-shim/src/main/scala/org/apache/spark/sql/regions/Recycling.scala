@@ -11,7 +11,7 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.regions.exec.{Persisted, StoreFiles, Stores}
-import org.apache.spark.sql.regions.profile.ProfileListener
+import org.apache.spark.sql.regions.profile.{PersistUse, ProfileListener}
 import org.apache.spark.sql.regions.rules.{PlannerUdfDigests, SignedQuery, Signer}
 
 /** What an application does with stored results: tells the planner what became of them, and ends what a query left open. */
@@ -29,24 +29,42 @@ final class Recycling(
   /** Entries that a query was planned to read, until it ends. */
   private val leases = new ConcurrentHashMap[Long, Set[String]]()
 
+  /** Persisted results that a query was planned to compute or to read, until it ends. */
+  private val persists = new ConcurrentHashMap[Long, Seq[PersistUse]]()
+
   private val predictedSeconds = new DoubleAdder
 
   profile.ends.add { (query, _, _) =>
     Stores.finish(query)
     Option(leases.remove(query)).foreach(_.foreach(tell("released", _, query)))
+    Option(persists.remove(query)).foreach(_.foreach(persistUsed(query, _)))
   }
 
   /** Signed as this session's settings have it. */
   def sign(session: SparkSession, plan: LogicalPlan): SignedQuery =
     Signer.sign(plan, session, udfDigests, session.sessionState.conf.getConf(RegionsConf.recycleFloatAggregates))
 
+  def uses(query: Long, persisted: Seq[PersistUse]): Unit = if (persisted.nonEmpty) persists.put(query, persisted)
+
+  private def persistUsed(query: Long, use: PersistUse): Unit =
+    if (use.release) {
+      persisted.drop(use.entry)
+      note(query, "unpersisted", use.entry, "LAST_USE", "")
+      tell("dropped", use.entry, query, Refusal("LAST_USE"))
+    } else {
+      persisted.bytes(use.entry).foreach { bytes =>
+        planner.observe(event("persisted", use.entry, query, "bytes" -> bytes))
+      }
+    }
+
   def decided(decision: Decision, changed: Boolean): Unit = {
     decisions.add(decision)
     counters.add(Counters.queries)
     counters.add(Counters.declines, decision.declines.size)
     if (changed) counters.add(Counters.plansChanged)
-    val loads = decision.actions.filter(a => a.kind == "load" && a.refusal.isEmpty)
-    predictedSeconds.add(loads.map(_.savingSeconds).sum)
+    val applied = decision.actions.filter(_.refusal.isEmpty)
+    val loads = applied.filter(_.kind == "load")
+    predictedSeconds.add(applied.filter(a => a.kind == "load" || a.kind == "recall").map(_.savingSeconds).sum)
     if (loads.nonEmpty) leases.put(decision.query, loads.map(_.entry).toSet)
   }
 

@@ -112,6 +112,13 @@ object RegionsConf {
   )
     .booleanConf.createWithDefault(true)
 
+  val workflowEnabled: ConfigEntry[Boolean] = runtime(
+    "workflow.enabled",
+    "Whether the queries of an application's last run are looked at as a whole, so that a result that later queries " +
+      "will use is kept from its first use until its last one."
+  )
+    .booleanConf.createWithDefault(true)
+
   val persistEnabled: ConfigEntry[Boolean] = runtime("persist.enabled",
     "Whether results are persisted in Spark's block manager for later queries of the session.")
     .booleanConf.createWithDefault(true)
@@ -143,6 +150,7 @@ object RegionsConf {
     recycleNamespace,
     recycleFloatAggregates,
     sharingEnabled,
+    workflowEnabled,
     persistEnabled,
     persistMaxBytes,
     explainFormat

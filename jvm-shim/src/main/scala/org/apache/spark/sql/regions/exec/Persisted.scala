@@ -19,37 +19,52 @@ import org.apache.spark.storage.StorageLevel
  * data neither see nor drop them, and we never drop the user's.
  */
 final class Persisted {
-
-  /** @param columns digest of each column of `relation` */
-  final case class Held(relation: InMemoryRelation, columns: Seq[String], conjuncts: Set[String])
+  import Persisted.Held
 
   private val held = new JLinkedHashMap[String, Held]
 
-  /** The held relation, with fresh attributes; made from `plan` (lazily: the query that asks first also computes it) if new. */
+  /** Keeps the rows of `plan`, lazily: the query that asks first also computes them. An entry that is there is kept as it is. */
   def open(
       session: SparkSession,
       entry: String,
       plan: LogicalPlan,
       columns: Seq[String],
       conjuncts: Set[String],
-      level: String): Either[Refusal, Held] = synchronized {
-    Option(held.get(entry)) match {
-      case Some(h) => Right(h.copy(relation = h.relation.newInstance().asInstanceOf[InMemoryRelation]))
-      case None =>
-        val relation = OptimizerRuns.bypass {
-          val settled = plan.clone()
-          settled.setAnalyzed()
-          InMemoryRelation(StorageLevel.fromString(level), new QueryExecution(session, settled), None)
-        }
-        val made = Held(relation, columns, conjuncts)
-        held.put(entry, made)
-        Right(made)
+      level: String): Held = synchronized {
+    get(entry).getOrElse {
+      val relation = OptimizerRuns.bypass {
+        val settled = plan.clone()
+        settled.setAnalyzed()
+        InMemoryRelation(StorageLevel.fromString(level), new QueryExecution(session, settled), None)
+      }
+      val made = Held(relation, columns, conjuncts)
+      held.put(entry, made)
+      made
     }
   }
+
+  /** The held relation, with attributes of its own for each use. */
+  def get(entry: String): Option[Held] = synchronized {
+    Option(held.get(entry)).map(h => h.copy(relation = h.relation.newInstance().asInstanceOf[InMemoryRelation]))
+  }
+
+  /** Why `entry` can be read no more: a plan that was made before it was released can be run again after. */
+  def missing(entry: String): Option[Refusal] =
+    if (synchronized(held.containsKey(entry))) None else Some(Refusal("ENTRY_MISSING", entry))
+
+  /** Bytes in memory and on disk, once all of its partitions have been computed. */
+  def bytes(entry: String): Option[Long] = synchronized(Option(held.get(entry))).map(_.relation.cacheBuilder)
+    .filter(_.isCachedColumnBuffersLoaded).map(_.materializedSizeInBytes)
 
   def drop(entry: String): Unit = synchronized {
     Option(held.remove(entry)).foreach(_.relation.cacheBuilder.clearCache())
   }
 
   def dropAll(): Unit = synchronized(held.keySet.asScala.toSeq.foreach(drop))
+}
+
+object Persisted {
+
+  /** @param columns digest of each column of `relation` */
+  final case class Held(relation: InMemoryRelation, columns: Seq[String], conjuncts: Set[String])
 }

@@ -25,6 +25,7 @@ import org.apache.spark.sql.vectorized.ColumnarBatch
  * @param inputs the source files that the stored rows depend on
  * @param check why what is stored cannot be used any more
  * @param onInvalid told that reason
+ * @param computes whether the query that reads it also computes it first
  */
 final case class Recycled(
     entry: String,
@@ -33,7 +34,8 @@ final case class Recycled(
     @transient original: LogicalPlan,
     @transient inputs: Seq[InputListing],
     @transient check: Recycled.Check,
-    @transient onInvalid: Refusal => Unit)
+    @transient onInvalid: Refusal => Unit,
+    computes: Boolean = false)
     extends LeafNode {
 
   private[exec] def refusal(conf: Configuration): Option[Refusal] =

@@ -17,6 +17,7 @@ import org.apache.spark.sql.execution.exchange.{
 }
 import org.apache.spark.sql.execution.joins.SortMergeJoinExec
 import org.apache.spark.sql.regions.Tags
+import org.apache.spark.sql.regions.exec.RecycledExec
 
 /**
  * One physical operator of the plan that really ran.
@@ -62,7 +63,11 @@ object PlanWalk {
   }
 
   /** Where in the logical plan the walk is: the link it came by, and the node of the block that the last operator is. */
-  private final case class Position(link: Option[LogicalPlan], at: Option[LogicalPlan], mark: Option[NodeMark])
+  private final case class Position(
+      link: Option[LogicalPlan],
+      at: Option[LogicalPlan],
+      mark: Option[NodeMark],
+      computes: Boolean = false)
 }
 
 private final class PlanWalk {
@@ -130,12 +135,19 @@ private final class PlanWalk {
     plan match {
       case _: ReusedExchangeExec =>
       case scan: InMemoryTableScanExec =>
-        // Whoever first reads a cached plan also runs it, in the same stage; that time is not this query's nodes'.
-        if (!operator.foreign) {
+        // Whoever first reads a cached plan also runs it, in the same stage. Where that was decided for this query, it is the
+        // work of the query's own node; otherwise that time is not this query's nodes'.
+        if (position.computes && !operator.foreign) {
+          visit(scan.relation.cachedPlan, operator.index, operator.reads, false, false, position.copy(computes = false))
+        } else if (!operator.foreign) {
           visit(scan.relation.cachedPlan, -1, operator.reads, false, true, Position(None, None, None))
         }
       case _ =>
-        plan.children.foreach(visit(_, operator.index, operator.writes, partialBelow, operator.foreign, position))
+        val below = plan match {
+          case recycled: RecycledExec => position.copy(computes = recycled.node != null && recycled.node.computes)
+          case _ => position
+        }
+        plan.children.foreach(visit(_, operator.index, operator.writes, partialBelow, operator.foreign, below))
     }
     plan.subqueries.foreach {
       case _: ReusedSubqueryExec =>
@@ -159,7 +171,7 @@ private final class PlanWalk {
       val mark = top.flatMap(_.getTagValue(ProfileTags.node))
         .orElse(from.mark.flatMap(_.below(link.nodeName)))
         .orElse(from.mark)
-      advance(plan, Position(Some(link), top.orElse(Some(link)), mark))
+      advance(plan, Position(Some(link), top.orElse(Some(link)), mark, from.computes))
   }
 
   /** The planner may link to a node of its own around ours: ReturnAnswer. */
@@ -182,7 +194,7 @@ private final class PlanWalk {
           val above = block.take(found).flatMap(_._2).map(_.id).distinct
           // Nodes in between left no operator of their own.
           for (id <- mark.map(_.id); skipped <- above if skipped != id && !owns(skipped)) passed(skipped) = id
-          Position(position.link, Some(hit), mark.orElse(position.mark))
+          position.copy(at = Some(hit), mark = mark.orElse(position.mark))
       }
     case None => position
   }

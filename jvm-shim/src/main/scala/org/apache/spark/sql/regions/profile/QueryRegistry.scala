@@ -17,6 +17,9 @@ final case class LoadUse(entry: String, node: Int, relation: LogicalPlan)
 /** A store that the plan was given at `node`. */
 final case class StoreUse(entry: String, node: Int)
 
+/** A persisted result that a query computes or reads; `release`: nothing later is expected to read it. */
+final case class PersistUse(entry: String, release: Boolean)
+
 /** What is kept of a signed node; the plan itself is not held. */
 final case class RegisteredNode(
     id: Int,

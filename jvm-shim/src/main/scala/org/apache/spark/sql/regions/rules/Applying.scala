@@ -4,13 +4,14 @@ import scala.collection.mutable.{ArrayBuffer, HashMap}
 import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.JsonNode
+import org.apache.hadoop.conf.Configuration
 
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.regions._
 import org.apache.spark.sql.regions.exec._
-import org.apache.spark.sql.regions.profile.{LoadUse, StoreUse}
+import org.apache.spark.sql.regions.profile.{LoadUse, PersistUse, StoreUse}
 
 /** Turns the planner's answer into plan surgery; what cannot be applied becomes a decline. */
 private[rules] final class Applying(
@@ -21,9 +22,11 @@ private[rules] final class Applying(
     shared: Seq[SharedPoint],
     answer: JsonNode) {
 
+  private val counters = runtime.counters
   private val byNode = elements(answer, "actions").groupBy(_.path("node").asInt(-1))
   private val loads = ArrayBuffer.empty[LoadUse]
   private val stores = ArrayBuffer.empty[StoreUse]
+  private val persists = ArrayBuffer.empty[PersistUse]
   private val mergedBefore = HashMap.empty[Seq[Int], Either[Refusal, MergedSubplans]]
 
   def rewrite(): Applied = {
@@ -37,6 +40,7 @@ private[rules] final class Applying(
       runtime.recycling.persisted.drop(action.path("entry").asText)
     }
     val plan = if (byNode.keys.forall(_ < 0)) signed.nodes.head.plan else visit(signed.nodes.head)
+    runtime.recycling.uses(notes.query, persists.toSeq)
     Applied(plan, loads.toSeq, stores.toSeq)
   }
 
@@ -48,7 +52,9 @@ private[rules] final class Applying(
     actions.foldLeft(visited)(applied(node, _, _))
   }
 
-  private def replaces(action: JsonNode): Boolean = Set("load", "share").contains(action.path("kind").asText)
+  private def replaces(action: JsonNode): Boolean = reads(action) || action.path("kind").asText == "share"
+
+  private def reads(action: JsonNode): Boolean = Set("load", "recall").contains(action.path("kind").asText)
 
   private def below(node: SignedNode): LogicalPlan = {
     val (plans, subplans) = node.children.map(signed.nodes(_)).splitAt(node.plan.children.size)
@@ -67,6 +73,7 @@ private[rules] final class Applying(
       case "store" => store(node, plan, action, entry)
       case "share" => share(node, action)
       case "persist" => persist(node, plan, action, entry)
+      case "recall" => recall(node, action, entry)
       case other => Left(Refusal("UNKNOWN_ACTION", other))
     }
     notes.action(node, action, result.left.toOption)
@@ -75,34 +82,62 @@ private[rules] final class Applying(
       case Left(refusal) =>
         if (kind == "load") runtime.recycling.tell("invalid", entry, notes.query, refusal)
         if (kind == "store") runtime.recycling.tell("abandoned", entry, notes.query, refusal)
+        if (kind == "persist" || kind == "recall") runtime.recycling.tell("dropped", entry, notes.query, refusal)
         plan
     }
   }
 
-  private def load(node: SignedNode, action: JsonNode, entry: String): Either[Refusal, LogicalPlan] = {
+  private def load(node: SignedNode, action: JsonNode, entry: String): Either[Refusal, LogicalPlan] =
+    loaded(signed, node, action, entry).map { case (read, scan) =>
+      counters.add(Counters.loads)
+      loads += LoadUse(entry, node.id, scan)
+      read
+    }
+
+  private def loaded(
+      within: SignedQuery,
+      node: SignedNode,
+      action: JsonNode,
+      entry: String): Either[Refusal, (Recycled, RecycledRelation)] = {
     val digests = texts(action, "columns")
     for {
       stored <- Entries.open(session, action.path("location").asText, entry)
       _ <- Either.cond(stored.columns == digests, (), Refusal("ENTRY_DAMAGED", s"$entry holds other columns"))
       attributes = stored.schema.map(f => AttributeReference(f.name, f.dataType, f.nullable, f.metadata)())
       scan = RecycledRelation(attributes, stored, attributes.indices)
-      read <- signed.over(node, scan, digests.zip(attributes), texts(action, "conjuncts").toSet)
-    } yield {
-      runtime.counters.add(Counters.loads)
-      loads += LoadUse(entry, node.id, scan)
-      recycled(node, entry, read, hadoopConf => Entries.check(stored, hadoopConf).left.toOption)
-    }
+      read <- over(within, node, scan, digests.zip(attributes), texts(action, "conjuncts").toSet)
+      check = (hadoopConf: Configuration) => Entries.check(stored, hadoopConf).left.toOption
+    } yield (recycled(within, node, entry, read, check), scan)
   }
 
-  private def recycled(node: SignedNode, entry: String, read: LogicalPlan, check: Recycled.Check): Recycled =
+  private def over(
+      within: SignedQuery,
+      node: SignedNode,
+      source: LogicalPlan,
+      columns: Seq[(String, Attribute)],
+      conjuncts: Set[String]): Either[Refusal, LogicalPlan] =
+    for {
+      own <- node.signature
+      _ <- Either.cond(conjuncts.forall(own.conjuncts.contains), (), Refusal("CONJUNCTS_DIFFER"))
+      read <- within.over(node, source, columns, conjuncts)
+    } yield read
+
+  private def recycled(
+      within: SignedQuery,
+      node: SignedNode,
+      entry: String,
+      read: LogicalPlan,
+      check: Recycled.Check,
+      computes: Boolean = false): Recycled =
     Recycled(
       entry,
       node.plan.output,
       Plans.finished(session, read),
       node.plan,
-      signed.inputs(node),
+      within.inputs(node),
       check,
-      refusal => runtime.recycling.fellBack(entry, notes.query, refusal)
+      refusal => runtime.recycling.fellBack(entry, notes.query, refusal),
+      computes
     )
 
   private def store(
@@ -134,7 +169,7 @@ private[rules] final class Applying(
         else signed.over(node, tee, chosen, target.signature.conjuncts.toSet)
     } yield {
       Stores.register(order)
-      runtime.counters.add(Counters.stores)
+      counters.add(Counters.stores)
       stores += StoreUse(entry, node.id)
       tee.setTagValue(Tags.query, notes.query)
       result
@@ -149,7 +184,7 @@ private[rules] final class Applying(
       conjuncts <- node.signature.map(_.conjuncts.toSet)
       read <- signed.over(node, SharedSubplan(fresh), merged.columns.zip(fresh.output), conjuncts)
     } yield {
-      runtime.counters.add(Counters.shares)
+      counters.add(Counters.shares)
       read
     }
 
@@ -165,18 +200,48 @@ private[rules] final class Applying(
       plan: LogicalPlan,
       action: JsonNode,
       entry: String): Either[Refusal, LogicalPlan] =
-    for {
-      target <- target(node, plan, action)
-      held <- runtime.recycling.persisted.open(
+    target(node, plan, action).flatMap { target =>
+      val kept = texts(action, "columns").toSet
+      val columns = target.columns.filter { case (digest, _) => kept(digest) }
+      runtime.recycling.persisted.open(
         session,
         entry,
-        Project(target.columns.map(_._2), target.plan),
-        target.columns.map(_._1),
+        Project(columns.map(_._2), target.plan),
+        columns.map(_._1),
         target.signature.conjuncts.toSet,
         action.path("level").asText("MEMORY_AND_DISK")
       )
-      read <- signed.over(node, held.relation, held.columns.zip(held.relation.output), held.conjuncts)
-    } yield recycled(node, entry, read, _ => None)
+      counters.add(Counters.persists)
+      recall(node, action, entry, computes = true)
+    }
+
+  private def recall(node: SignedNode, action: JsonNode, entry: String): Either[Refusal, LogicalPlan] = {
+    counters.add(Counters.recalls)
+    recall(node, action, entry, computes = false)
+  }
+
+  /** A read of what this application keeps. */
+  private def recall(
+      node: SignedNode,
+      action: JsonNode,
+      entry: String,
+      computes: Boolean): Either[Refusal, LogicalPlan] =
+    recalled(signed, node, entry, computes).map { read =>
+      persists += PersistUse(entry, action.path("release").asBoolean(false))
+      read
+    }
+
+  private def recalled(
+      within: SignedQuery,
+      node: SignedNode,
+      entry: String,
+      computes: Boolean): Either[Refusal, LogicalPlan] = {
+    val persisted = runtime.recycling.persisted
+    for {
+      held <- persisted.get(entry).toRight(Refusal("ENTRY_MISSING", entry))
+      read <- over(within, node, held.relation, held.columns.zip(held.relation.output), held.conjuncts)
+    } yield recycled(within, node, entry, read, _ => persisted.missing(entry), computes)
+  }
 
   /** What is to be kept: the node itself, or the wider DataFrame in its place. */
   private final case class Target(
@@ -190,9 +255,30 @@ private[rules] final class Applying(
     if (action.hasNonNull("ref")) {
       shared
         .find(_.ref == action.path("ref").asText)
-        .map(p => Target(p.plan, p.columns, p.signature, shared = true, () => wanted(p.held)))
+        .map(p => Target(reading(p, node), p.columns, p.signature, shared = true, () => wanted(p.held)))
         .toRight(Refusal("UNKNOWN_ACTION", action.path("ref").asText))
     } else node.signature.map(Target(plan, signed.storeColumns(node), _, shared = false, () => true))
+
+  /** A DataFrame's own plan, which reads what its stand-in of this query would have read. */
+  private def reading(point: SharedPoint, node: SignedNode): LogicalPlan = {
+    def inside(n: SignedNode): Seq[Int] = n.children.flatMap(c => c +: inside(signed.nodes(c)))
+    val sources = inside(node).flatMap(id => byNode.getOrElse(id, Nil)).filter(reads).distinctBy(_.path("entry").asText)
+    def visit(n: SignedNode): LogicalPlan =
+      sources.iterator.flatMap(source => read(point.signed, n, source)).nextOption().getOrElse {
+        n.plan.withNewChildren(n.children.take(n.plan.children.size).map(child => visit(point.signed.nodes(child))))
+      }
+    if (sources.isEmpty) point.plan else visit(point.signed.nodes.head)
+  }
+
+  /** What `action` reads, in the place of a node of another plan on the same core; None where it does not serve that node. */
+  private def read(within: SignedQuery, node: SignedNode, action: JsonNode): Option[LogicalPlan] = for {
+    own <- node.signature.toOption
+    asked <- signed.nodes(action.path("node").asInt).signature.toOption
+    if own.core == asked.core && node.children.nonEmpty
+    entry = action.path("entry").asText
+    read <- (if (action.path("kind").asText == "load") loaded(within, node, action, entry).map(_._1)
+             else recalled(within, node, entry, computes = false)).toOption
+  } yield read
 
   /** Python lets go of its temporaries late. */
   private def wanted(held: Set[Long]): Boolean = held.isEmpty || HeldDataFrames.ids().exists(held)

@@ -13,12 +13,16 @@ import org.apache.spark.sql.regions.exec.StorableTypes
 /** The `decide` message of docs/protocol.md. */
 private[rules] object DecideRequest {
 
+  /** DataFrames of one query that the planner can have signed; each costs an optimizer run. */
+  val mostOffers = 8
+
   def apply(
       session: SparkSession,
       runtime: RegionsRuntime,
       query: Long,
       signed: SignedPlan,
-      shared: Seq[SharedPoint]): JMap[String, Any] = {
+      shared: Seq[SharedPoint],
+      offered: Int): JMap[String, Any] = {
     val conf = session.sessionState.conf
     record(
       "type" -> "decide",
@@ -32,6 +36,7 @@ private[rules] object DecideRequest {
         "ttlSeconds" -> conf.getConf(RegionsConf.recycleTtl),
         "recycle" -> conf.getConf(RegionsConf.recycleEnabled),
         "sharing" -> conf.getConf(RegionsConf.sharingEnabled),
+        "workflow" -> conf.getConf(RegionsConf.workflowEnabled),
         "persist" -> conf.getConf(RegionsConf.persistEnabled),
         "persistMaxBytes" -> runtime.recycling.persistMaxBytes(session),
         "window" -> conf.getConf(RegionsConf.recycleWindow),
@@ -39,6 +44,7 @@ private[rules] object DecideRequest {
       ),
       "parallelism" -> session.sparkContext.defaultParallelism,
       "root" -> 0,
+      "offered" -> offered,
       "nodes" -> signed.nodes.map(node).asJava,
       "expressions" -> signed.expressions.map { case (d, inputs) => d -> inputs.asJava }.asJava,
       "conjunctColumns" -> signed.conjunctColumns.map { case (d, columns) => d -> columns.asJava }.asJava,
@@ -51,7 +57,8 @@ private[rules] object DecideRequest {
       "id" -> n.id,
       "operator" -> n.plan.nodeName,
       "children" -> n.children.asJava,
-      "rowBytes" -> width(n.plan.output))
+      "rowBytes" -> width(n.plan.output)) ++
+      Option.when(n.plan.children.isEmpty)("sizeBytes" -> n.plan.stats.sizeInBytes.min(Long.MaxValue).toLong)
     // Neither stored nor loaded: an entry has the rows, but not the order or the partitions that somebody asked for.
     n.signature.filterOrElse(_ => n.notStorable.isEmpty, n.notStorable.get) match {
       case Right(s) =>

@@ -69,16 +69,27 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
 
   private def ask(signed: SignedQuery): Option[Applied] = {
     Stores.awaitCommits(Deciding.commitMillis)
-    val shared = if (subquery) Nil else SharedPoints.of(session, runtime, signed)
-    val request = DecideRequest(session, runtime, query, signed, shared)
+    val frames = if (subquery) Nil else SharedDataFrames.taken()
+    ask(signed, frames, 0)
+  }
+
+  @annotation.tailrec
+  private def ask(signed: SignedQuery, frames: Seq[LogicalPlan], offers: Int): Option[Applied] = {
+    val shared = SharedPoints.of(session, runtime, signed, frames, offers)
+    val request = DecideRequest(session, runtime, query, signed, shared, offers)
     val began = System.nanoTime()
     val answer = runtime.planner.request(request, conf.getConf(RegionsConf.plannerDeadline))
-    notes.plannerSeconds = (System.nanoTime() - began) / 1e9
+    notes.plannerSeconds += (System.nanoTime() - began) / 1e9
     answer match {
       case Left(refusal) =>
         notes.refused(refusal)
         None
-      case Right(decision) => Some(new Applying(session, runtime, notes, signed, shared, decision).rewrite())
+      case Right(decision) if math.min(decision.path("offer").asInt(0), DecideRequest.mostOffers) > offers =>
+        // The planner knows this job, and wants to see more of what the query is built on.
+        ask(signed, frames, math.min(decision.path("offer").asInt(0), DecideRequest.mostOffers))
+      case Right(decision) =>
+        notes.planned(decision)
+        Some(new Applying(session, runtime, notes, signed, shared, decision).rewrite())
     }
   }
 

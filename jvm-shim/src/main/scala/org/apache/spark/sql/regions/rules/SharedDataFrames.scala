@@ -47,16 +47,24 @@ object SharedDataFrames {
   }
 
   /**
-   * The DataFrames below the query last noted on this thread that earlier queries were built on too, widest first; where
-   * there is none, the one that the program holds.
+   * Those of `frames` that earlier queries were built on too; where there is none, the one that the program holds.
    *
    * @param firstUse whether a DataFrame may be offered that no earlier query was built on
    */
-  def repeated(firstUse: Boolean): Seq[Sighted] = {
+  def repeated(frames: Seq[LogicalPlan], firstUse: Boolean): Seq[Sighted] = {
+    val seen = all(frames, Int.MaxValue).filter(_.seen >= 2)
+    if (seen.nonEmpty || !firstUse || frames.isEmpty) seen.take(most) else held(frames).toSeq
+  }
+
+  /** The widest `count` DataFrames of the query, used before or not: for a planner that knows what later queries will use. */
+  def all(frames: Seq[LogicalPlan], count: Int): Seq[Sighted] =
+    frames.take(count).map(f => Sighted(f, f.getTagValue(sightings).fold(1)(_.get), Set.empty))
+
+  /** The DataFrames below the query last noted on this thread, widest first. */
+  def taken(): Seq[LogicalPlan] = {
     val frames = Option(current.get).getOrElse(Nil)
     current.remove()
-    val seen = frames.flatMap(f => f.getTagValue(sightings).map(_.get).filter(_ >= 2).map(Sighted(f, _, Set.empty)))
-    if (seen.nonEmpty || !firstUse || frames.isEmpty) seen.take(most) else held(frames).toSeq
+    frames
   }
 
   /**

@@ -9,7 +9,7 @@ import org.apache.spark.sql.regions._
  * A DataFrame that earlier queries of the session were built on, and the node of the present query that it could stand in for.
  *
  * @param held its ids where no earlier query was built on it, but the program still refers to it
- * @param plan the DataFrame's own optimized plan, with all its columns
+ * @param signed the DataFrame's own optimized plan, with all its columns
  * @param columns digest and attribute of each distinct column
  */
 final case class SharedPoint(
@@ -17,19 +17,36 @@ final case class SharedPoint(
     node: Int,
     seen: Int,
     held: Set[Long],
-    plan: LogicalPlan,
+    signed: SignedQuery,
     signature: Signature,
-    columns: Seq[(String, Attribute)])
+    columns: Seq[(String, Attribute)]) {
+
+  def plan: LogicalPlan = signed.nodes.head.plan
+}
 
 object SharedPoints {
 
   /** One for each result: of DataFrames with the same rows the one used most, else the outermost, which has all its columns. */
-  def of(session: SparkSession, runtime: RegionsRuntime, signed: SignedPlan): Seq[SharedPoint] =
-    found(session, runtime, signed).groupBy(p => (p.node, p.signature.lineage)).values.map(_.maxBy(_.seen)).toSeq
+  def of(
+      session: SparkSession,
+      runtime: RegionsRuntime,
+      signed: SignedPlan,
+      frames: Seq[LogicalPlan],
+      offered: Int): Seq[SharedPoint] = {
+    val firstUse = session.sessionState.conf.getConf(RegionsConf.recycleFirstUseOverhead) > 0
+    val repeated = SharedDataFrames.repeated(frames, firstUse)
+    val known = repeated.map(_.plan).toSet
+    val more = SharedDataFrames.all(frames, offered).filterNot(sighted => known.exists(_ eq sighted.plan))
+    found(session, runtime, signed, repeated ++ more)
+      .groupBy(p => (p.node, p.signature.lineage)).values.map(_.maxBy(_.seen)).toSeq
+  }
 
-  private def found(session: SparkSession, runtime: RegionsRuntime, signed: SignedPlan): Seq[SharedPoint] =
-    SharedDataFrames.repeated(
-      session.sessionState.conf.getConf(RegionsConf.recycleFirstUseOverhead) > 0).zipWithIndex.flatMap {
+  private def found(
+      session: SparkSession,
+      runtime: RegionsRuntime,
+      signed: SignedPlan,
+      sighted: Seq[SharedDataFrames.Sighted]): Seq[SharedPoint] =
+    sighted.zipWithIndex.flatMap {
       case (sighted, i) =>
         for {
           plan <- OptimizerRuns.captureOptimized(session, session.sharedState.cacheManager.useCachedData(sighted.plan))
@@ -40,7 +57,7 @@ object SharedPoints {
           columns = own.storeColumns(root)
           node <- signed.nodes.find(replaceable(signed, _, plan, signature, columns))
           if sighted.held.isEmpty || !asksForMorePython(node, plan)
-        } yield SharedPoint(s"s$i", node.id, sighted.seen, sighted.held, plan, signature, columns)
+        } yield SharedPoint(s"s$i", node.id, sighted.seen, sighted.held, own, signature, columns)
     }
 
   /** A Python function may take any time: for a use that may never come, none is called that this query does not call. */

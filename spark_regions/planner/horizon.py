@@ -1,0 +1,316 @@
+"""The whole run ahead: what the last run of the same application tells about the present one's queries (DESIGN §8)."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from spark_regions.costs.rates import Rates
+from spark_regions.dag.plan import Plan, Signature
+from spark_regions.errors import InvalidRequest
+from spark_regions.recycle.horizon.following import Following, columns_of
+from spark_regions.recycle.horizon.program import PERSIST, Budget, Make, Schedule
+from spark_regions.recycle.horizon.results import Result, prefix_seconds, results
+from spark_regions.recycle.horizon.solve import solve
+from spark_regions.recycle.horizon.steps import Measured, Step, completed, decode
+
+log = logging.getLogger("spark_regions.planner")
+
+OFFERS = 8
+"""DataFrames of a query that the driver is asked to sign, where there is a run ahead to plan for."""
+SOLVE_SECONDS = 2.0
+WAIT_SECONDS = 0.1
+"""How long a decision waits for the schedule; well below the usual deadline."""
+RESIZE_SHARE = 0.25
+RESIZE_BYTES = 4 << 20
+
+
+Key = tuple[str, frozenset[str]]
+"""A result of the recorded run: lineage and columns."""
+Stored = Callable[[], Iterable[tuple[str, frozenset[str]]]]
+"""Lineage and columns of the entries that can be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A result to keep while this query computes it, in the identifiers of this run.
+
+    :param saving: seconds that reading it saves the steps ahead
+    :param recompute: seconds to compute it
+    """
+
+    key: Key
+    node: int
+    ref: str | None
+    signature: Signature
+    level: str
+    rows: float
+    bytes: float
+    recompute: float
+    saving: float
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """
+    :param step: which recorded step the query is, of `steps`
+    :param seconds: wall seconds of each node alone, as recorded
+    :param over: keys of kept results that no step after this one reads
+    :param chosen: predicted seconds of this query; None before there is a schedule
+    :param plain: the same of Spark's own plan
+    """
+
+    step: int
+    steps: int
+    seconds: Mapping[int, float]
+    wanted: tuple[Wanted, ...] = ()
+    over: frozenset[Key] = frozenset()
+    chosen: float | None = None
+    plain: float | None = None
+
+
+@dataclass(slots=True)
+class _Work:
+    """One solution on its way."""
+
+    done: threading.Event = field(default_factory=threading.Event)
+    schedule: Schedule | None = None
+
+
+class Horizon:
+    """Follows the recorded run, and plans what is ahead. Called under the session's lock; solving is done beside it."""
+
+    def __init__(self, bodies: Iterable[bytes]) -> None:
+        self.steps: list[Step] = _decoded(bodies)
+        self.following = Following(self.steps)
+        self._schedule: Schedule | None = None
+        self._work: _Work | None = None
+        self._stale = True
+        self._places: dict[int, int] = {}
+        self._expected: dict[Key, float] = {}
+        if self.steps:
+            threading.Thread(target=_import_solver, name="horizon", daemon=True).start()
+
+    def __bool__(self) -> bool:
+        return bool(self.steps)
+
+    def advise(
+        self,
+        query: int,
+        plan: Plan,
+        budget: Budget,
+        rates: Rates,
+        parallelism: int,
+        kept: Mapping[Key, float],
+        stored: Stored,
+    ) -> Advice | None:
+        """What to do for a query; None where the last run had none like it.
+
+        :param kept: results that are persisted now, with their bytes
+        :param stored: asked for the entries that can be read now
+        """
+        place = self.following.find(plan)
+        if place is None:
+            return None
+        self.following.learn(plan, place)
+        self._places[query] = place
+        self.prepare(budget, rates, parallelism, kept, stored, WAIT_SECONDS)
+        schedule = self._schedule
+        recorded = self.steps[place]
+        if schedule is None:
+            return Advice(place, len(self.steps), recorded.measured.seconds)
+        ahead = set(self.following.ahead()) - {place}
+        past = (make for step, makes in schedule.makes.items() if step not in ahead and step != place for make in makes)
+        if any(_was_missed(schedule.results[make.result], make, kept, ahead) for make in past):
+            self._stale = True
+        still = {key_of(r) for r in schedule.results if any(p.step in ahead for p in r.places)}
+        released = schedule.releases.get(place, frozenset())
+        over = {key for key in kept if key not in still} | {key_of(schedule.results[n]) for n in released}
+        wanted = tuple(
+            found
+            for make in schedule.makes.get(place, ())
+            if key_of(schedule.results[make.result]) not in kept
+            and (found := self._wanted(make, schedule, place, plan, ahead))
+        )
+        chosen, plain = schedule.seconds.get(place, (None, None))
+        return Advice(
+            place, len(self.steps), recorded.measured.seconds, wanted, frozenset(over), chosen, plain
+        )  # fmt: skip
+
+    def wants_more(self, plan: Plan) -> bool:
+        """Whether a DataFrame could have to be kept in this query."""
+        place = self.following.find(plan)
+        if place is None or self._schedule is None:
+            return place is not None
+        return any(self._schedule.results[make.result].wide for make in self._schedule.makes.get(place, ()))
+
+    def carried(self, query: int) -> Measured | None:
+        """What the recorded run knows of a query's nodes."""
+        place = self._places.get(query)
+        return None if place is None else self.steps[place].measured
+
+    def ran(self, query: int) -> None:
+        """A query has ended well."""
+        place = self._places.pop(query, None)
+        if place is not None:
+            self.following.take(place)
+
+    def resized(self, key: Key, size: float) -> None:
+        """A kept result takes other room than was planned for it."""
+        expected = self._expected.get(key)
+        if expected is None or abs(size - expected) > max(RESIZE_SHARE * expected, RESIZE_BYTES):
+            self._expected[key] = size
+            self._stale = True
+
+    def failed(self) -> None:
+        """Something planned was not done."""
+        self._stale = True
+
+    @property
+    def cores(self) -> frozenset[str]:
+        """Of everything that the recorded run computed."""
+        nodes = (node for step in self.steps for node in step.plan.nodes.values())
+        return frozenset(node.signature.core for node in nodes if node.signature)
+
+    def prepare(
+        self,
+        budget: Budget,
+        rates: Rates,
+        parallelism: int,
+        kept: Mapping[Key, float],
+        stored: Stored,
+        wait_seconds: float = 0.0,
+    ) -> None:
+        """Start a solution where one is due, and take in the one that is ready; the first one is waited for."""
+        if self._stale and self._work is None:
+            self._stale = False
+            ahead = self.following.ahead()
+            entries = [(self.following.recorded(lineage), columns) for lineage, columns in stored()]
+            self._work = work = _Work()
+            arguments = (work, self.steps, ahead, budget, rates, parallelism, dict(kept), entries)
+            threading.Thread(target=_plan, args=arguments, name="horizon", daemon=True).start()
+        work_now = self._work
+        if work_now is not None and work_now.done.wait(wait_seconds if self._schedule is None else 0.0):
+            self._work = None
+            if work_now.schedule is not None:
+                self._schedule = work_now.schedule
+                self._expected |= {key_of(r): r.bytes for r in work_now.schedule.results}
+
+    def _wanted(self, make: Make, schedule: Schedule, place: int, plan: Plan, ahead: set[int]) -> Wanted | None:
+        """A planned result with the identifiers of this run; None where the driver does not offer the DataFrame."""
+        result = schedule.results[make.result]
+        node = plan.nodes[make.node]
+        recorded = self.steps[place].plan.nodes[make.node]
+        if node.signature is None or recorded.signature is None:
+            return None
+        ref = None
+        if result.wide is None:
+            there = columns_of(node.signature, recorded.signature)
+            signature = node.signature
+        else:
+            shared = next((s for s in plan.shared if s.node == make.node and self._is(s.signature, result.wide)), None)
+            if shared is None:
+                return None
+            ref, signature = shared.ref, shared.signature
+            there = columns_of(shared.signature, result.wide)
+        if not all(column in there for column in result.signature.columns):
+            return None
+        columns = tuple(there[column] for column in result.signature.columns)
+        later = sorted(prefix_seconds(self.steps[p.step])[p.node] for p in result.places if p.step in ahead)
+        here = prefix_seconds(self.steps[place])[make.node]
+        return Wanted(
+            key_of(result), make.node, ref,
+            Signature(signature.lineage, signature.core, signature.conjuncts, columns),
+            make.level, result.rows, result.bytes, here, sum(later),
+        )  # fmt: skip
+
+    def _is(self, present: Signature, recorded: Signature) -> bool:
+        return self.following.recorded(present.lineage) == recorded.lineage
+
+
+def key_of(result: Result) -> Key:
+    return result.signature.lineage, frozenset(result.signature.columns)
+
+
+def _was_missed(result: Result, make: Make, kept: Mapping[Key, float], ahead: set[int]) -> bool:
+    """Whether a result that should be persisted by now is not, and would still be read twice."""
+    gone = make.level == PERSIST and key_of(result) not in kept
+    return gone and sum(place.step in ahead for place in result.places) > 1
+
+
+def with_carried(measured: Measured, carried: Measured | None) -> Measured:
+    """What was seen now, and what was known of the nodes that did not run."""
+    if carried is None:
+        return measured
+    return Measured(
+        {**carried.seconds, **measured.seconds},
+        {**carried.rows, **measured.rows},
+        {**carried.bytes, **measured.bytes},
+    )
+
+
+def measured_of(event: Mapping[str, Any], parallelism: int, spared: Iterable[int]) -> Measured:
+    """The numbers of an `executed` event, without nodes that did not run or that something stood in for."""
+    left_out = set(spared)
+    values: dict[str, dict[int, float]] = {"seconds": {}, "rows": {}, "bytes": {}}
+    for node in event.get("nodes") or ():
+        for name, found in values.items():
+            value = node.get(name)
+            if value is not None and (name != "seconds" or int(node["id"]) not in left_out):
+                found[int(node["id"])] = float(value) / (parallelism if name == "seconds" else 1)
+    return Measured(values["seconds"], values["rows"], values["bytes"])
+
+
+def _decoded(bodies: Iterable[bytes]) -> list[Step]:
+    steps: list[Step] = []
+    for body in bodies:
+        try:
+            steps.append(decode(body))
+        except InvalidRequest as error:
+            log.warning("the last run cannot be followed: %s", error)
+            return []
+    return completed(steps)
+
+
+def _import_solver() -> None:
+    """It takes half a second, and the first query should not wait for that."""
+    import scipy.optimize
+    import scipy.sparse  # noqa: F401
+
+
+def _plan(
+    work: _Work,
+    steps: Sequence[Step],
+    ahead: Sequence[int],
+    budget: Budget,
+    rates: Rates,
+    parallelism: int,
+    kept: Mapping[Key, float],
+    stored: Sequence[tuple[str, frozenset[str]]],
+) -> None:
+    """Body of the solving thread."""
+    try:
+        began = time.monotonic()
+        found = results(steps, ahead)
+        have = [n for n, result in enumerate(found) if key_of(result) in kept]
+        read = [
+            n
+            for n, result in enumerate(found)
+            if any(result.signature.lineage == lineage and key_of(result)[1] <= columns for lineage, columns in stored)
+        ]
+        work.schedule = solve(steps, ahead, found, budget, rates, parallelism, SOLVE_SECONDS, have, read)
+        solved = work.schedule
+        if solved is not None:
+            log.info(
+                "planned %d queries ahead in %.2f s: %d results kept, predicted %.1f s, without %.1f s%s",
+                len(ahead), time.monotonic() - began, sum(map(len, solved.makes.values())),
+                solved.chosen_seconds, solved.plain_seconds, "" if solved.proven else " (not proven)",
+            )  # fmt: skip
+    except Exception:
+        log.exception("no plan for the run ahead")
+    finally:
+        work.done.set()

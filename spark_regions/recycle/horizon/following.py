@@ -1,0 +1,90 @@
+"""Where a run is in the recorded run of the same application."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from spark_regions.dag.plan import Plan, Signature
+from spark_regions.recycle.horizon.steps import Step, skeleton
+
+KEPT_BEHIND = 32
+"""How many places a step may be late before it counts as left out in this run."""
+
+
+class Following:
+    """Matches the queries of a run with recorded steps.
+
+    Tomorrow's run reads other files, so that its identifiers differ; a query is then recognised by its form, and its
+    nodes by their numbers. One recorded identifier stands for one new one throughout, else the queries differ.
+    """
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self.steps = steps
+        self._by_skeleton: dict[str, list[int]] = {}
+        for place, step in enumerate(steps):
+            self._by_skeleton.setdefault(step.skeleton, []).append(place)
+        self._taken: set[int] = set()
+        self._furthest = -1
+        self._lineages: dict[str, str] = {}
+        self._recorded: dict[str, str] = {}
+
+    def find(self, plan: Plan) -> int | None:
+        """The step that the plan is: of those with its form and with consistent identifiers the one with most equal
+        identifiers, else the first."""
+        best: tuple[int, int] | None = None
+        for place in self._by_skeleton.get(skeleton(plan), ()):
+            if place in self._taken or not self._is_consistent(plan, self.steps[place].plan):
+                continue
+            rank = (-_equal(plan, self.steps[place].plan), place)
+            best = rank if best is None or rank < best else best
+        return best[1] if best else None
+
+    def learn(self, plan: Plan, place: int) -> None:
+        """The plan is step `place`: its identifiers stand for the recorded ones."""
+        for new, old in _pairs(plan, self.steps[place].plan):
+            self._lineages[new.lineage] = old.lineage
+            self._recorded[old.lineage] = new.lineage
+
+    def take(self, place: int) -> None:
+        """The step has run."""
+        self._taken.add(place)
+        self._furthest = max(self._furthest, place)
+
+    def ahead(self) -> list[int]:
+        """Steps that are still to come."""
+        return [k for k in range(len(self.steps)) if k not in self._taken and k > self._furthest - KEPT_BEHIND]
+
+    def recorded(self, lineage: str) -> str:
+        """The recorded lineage that a new one stands for."""
+        return self._lineages.get(lineage, lineage)
+
+    def current(self, lineage: str) -> str:
+        """The new lineage that stands for a recorded one."""
+        return self._recorded.get(lineage, lineage)
+
+    def _is_consistent(self, plan: Plan, recorded: Plan) -> bool:
+        return all(
+            self._lineages.get(new.lineage, old.lineage) == old.lineage
+            and self._recorded.get(old.lineage, new.lineage) == new.lineage
+            for new, old in _pairs(plan, recorded)
+        )
+
+
+def _pairs(plan: Plan, recorded: Plan) -> list[tuple[Signature, Signature]]:
+    """Signatures of the nodes of two plans of one form, node by node."""
+    return [
+        (new, old)
+        for mine, theirs in zip(plan.below(plan.root), recorded.below(recorded.root), strict=True)
+        if (new := plan.nodes[mine].signature) and (old := recorded.nodes[theirs].signature)
+    ]
+
+
+def _equal(plan: Plan, recorded: Plan) -> int:
+    return sum(new.lineage == old.lineage for new, old in _pairs(plan, recorded))
+
+
+def columns_of(present: Signature, recorded: Signature) -> Mapping[str, str]:
+    """Recorded columns of a DataFrame to its present ones: by place, where it has as many."""
+    if len(present.columns) == len(recorded.columns):
+        return dict(zip(recorded.columns, present.columns, strict=True))
+    return {each: each for each in recorded.columns if each in present.columns}

@@ -1,0 +1,109 @@
+"""The queries of one run of an application, as they were recorded, with what each operator took (DESIGN §8)."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from spark_regions.dag.digests import digest
+from spark_regions.dag.plan import Plan, parse_plan
+from spark_regions.errors import InvalidRequest
+
+MAX_BODY_BYTES = 1 << 20
+_PLAN_FIELDS = ("root", "nodes", "expressions", "conjunctColumns", "shared")
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What was seen of a query's nodes; a node that did not run, or is not counted, is left out.
+
+    :param seconds: wall seconds of the node alone: its task-seconds over the cores
+    """
+
+    seconds: Mapping[int, float] = field(default_factory=dict)
+    rows: Mapping[int, float] = field(default_factory=dict)
+    bytes: Mapping[int, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One query of a run."""
+
+    plan: Plan
+    measured: Measured
+
+    @property
+    def skeleton(self) -> str:
+        return skeleton(self.plan)
+
+
+def skeleton(plan: Plan) -> str:
+    """Digest of a plan's form, whatever data it reads and whatever literals it has."""
+    parts = []
+    for number in plan.below(plan.root):
+        node = plan.nodes[number]
+        signed = node.signature
+        width = f"{len(signed.columns)} {len(signed.conjuncts)}" if signed else ""
+        parts.append(f"{node.operator} {len(node.children)} {width}")
+    return digest(parts)
+
+
+def encode(message: Mapping[str, Any], measured: Measured) -> bytes | None:
+    """A step as bytes for the catalog; None where it is too large to be worth keeping.
+
+    :param message: the `decide` request of the query
+    """
+    document = {name: message[name] for name in _PLAN_FIELDS if name in message}
+    for name in ("seconds", "rows", "bytes"):
+        document[name] = {str(node): round(value, 6) for node, value in getattr(measured, name).items()}
+    body = zlib.compress(json.dumps(document, separators=(",", ":")).encode(), 6)
+    return body if len(body) <= MAX_BODY_BYTES else None
+
+
+def decode(body: bytes) -> Step:
+    """
+    :raises InvalidRequest: these are not the bytes of a step
+    """
+    try:
+        document = json.loads(zlib.decompress(body))
+        measured = Measured(
+            *({int(k): float(v) for k, v in document[name].items()} for name in ("seconds", "rows", "bytes"))
+        )
+    except (zlib.error, ValueError, KeyError, AttributeError, TypeError) as error:
+        raise InvalidRequest(f"recorded step: {type(error).__name__}: {error}") from error
+    return Step(parse_plan(document), measured)
+
+
+def completed(steps: Sequence[Step]) -> list[Step]:
+    """The steps; what was not seen of a node is taken from the same operator on the same rows in other steps.
+
+    A node below something that was loaded did not run in that query, but perhaps in another.
+    """
+    seconds: dict[tuple[str, str], list[float]] = {}
+    rows: dict[str, float] = {}
+    for step in steps:
+        for number, node in step.plan.nodes.items():
+            if node.signature is None:
+                continue
+            if number in step.measured.seconds:
+                key = (node.signature.lineage, node.operator)
+                seconds.setdefault(key, []).append(step.measured.seconds[number])
+            if number in step.measured.rows:
+                rows[node.signature.lineage] = step.measured.rows[number]
+    found = []
+    for step in steps:
+        known_seconds = dict(step.measured.seconds)
+        known_rows = dict(step.measured.rows)
+        for number, node in step.plan.nodes.items():
+            if node.signature is None:
+                continue
+            elsewhere = seconds.get((node.signature.lineage, node.operator))
+            if number not in known_seconds and elsewhere:
+                known_seconds[number] = sum(elsewhere) / len(elsewhere)
+            if number not in known_rows and node.signature.lineage in rows:
+                known_rows[number] = rows[node.signature.lineage]
+        found.append(Step(step.plan, Measured(known_seconds, known_rows, step.measured.bytes)))
+    return found

@@ -1,0 +1,261 @@
+from __future__ import annotations
+
+import pytest
+from builders import plan, signature
+from horizon_cases import RATES, step
+from wire_client import decide, executed, node
+
+from spark_regions.dag.plan import Shared
+from spark_regions.errors import InvalidRequest
+from spark_regions.planner.graph import OperatorGraph
+from spark_regions.planner.session import Counters, Session
+from spark_regions.recycle.horizon.following import Following, columns_of
+from spark_regions.recycle.horizon.program import Budget
+from spark_regions.recycle.horizon.results import results
+from spark_regions.recycle.horizon.solve import solve
+from spark_regions.recycle.horizon.steps import Measured, Step, completed, decode, encode, skeleton
+
+SECONDS = {"A": 3.0, "B": 2.0, "source": 0.1}
+MB60 = 6e6  # rows of 10 bytes
+
+
+def chain(*cores):
+    return step(*cores, seconds=SECONDS, rows=MB60)
+
+
+def schedule(steps, megabytes, store=0.0):
+    found = results(steps, range(len(steps)))
+    return found, solve(steps, range(len(steps)), found, Budget(megabytes * 1e6, store * 1e6), RATES, 2, 10.0)
+
+
+def kept(found, solved):
+    return sorted((k, found[m.result].signature.core, m.last) for k, makes in solved.makes.items() for m in makes)
+
+
+def test_what_is_used_last_is_kept_last_and_makes_room_when_it_is_over():
+    """The example of program.py: 100 MB, two results of 60 MB, one after the other."""
+    steps = [
+        chain("r1", "A", "source"),
+        chain("r2", "A", "source"),
+        chain("r3", "B", "source"),
+        chain("r4", "B", "source"),
+    ]
+    found, solved = schedule(steps, 100)
+    assert solved.proven
+    assert kept(found, solved) == [(0, "A", 1), (2, "B", 3)]
+    assert {found[r].signature.core for r in solved.releases[1]} == {"A"}
+    assert {found[r].signature.core for r in solved.releases[3]} == {"B"}
+    assert solved.chosen_seconds < solved.plain_seconds - 4
+
+
+def test_of_two_that_do_not_fit_at_once_the_dearer_one_is_kept():
+    steps = [
+        chain("r1", "A", "source"),
+        chain("r2", "B", "source"),
+        chain("r3", "A", "source"),
+        chain("r4", "B", "source"),
+    ]
+    found, solved = schedule(steps, 100)
+    assert kept(found, solved) == [(0, "A", 2)]
+    found, solved = schedule(steps, 130)
+    assert kept(found, solved) == [(0, "A", 2), (1, "B", 3)]
+
+
+def test_without_memory_the_store_is_used_and_without_either_nothing_is_kept():
+    steps = [chain("r1", "A", "source")] + [chain(f"r{n}", "A", "source") for n in range(2, 6)]
+    _, solved = schedule(steps, 0, store=100)
+    (make,) = solved.makes[0]
+    assert make.level == "store"
+    _, nothing = schedule(steps, 0)
+    assert nothing.makes == {}
+    assert nothing.chosen_seconds == pytest.approx(nothing.plain_seconds, abs=0.01)
+
+
+def test_what_is_cheaper_to_compute_than_to_read_is_computed():
+    steps = [step(f"r{n}", "A", "source", seconds={"A": 0.06}, rows=5e7) for n in range(4)]
+    _, solved = schedule(steps, 1e6)
+    assert solved.makes == {}
+
+
+def test_kept_and_stored_results_are_read_without_being_made_again():
+    steps = [chain("r1", "A", "source"), chain("r2", "A", "source")]
+    found = results(steps, range(2))
+    number = next(n for n, r in enumerate(found) if r.signature.core == "A")
+    for there in ({"kept": [number]}, {"stored": [number]}):
+        solved = solve(steps, range(2), found, Budget(1e9, 0), RATES, 2, 10.0, **there)
+        assert solved.makes == {}
+        assert solved.chosen_seconds < 1.5
+
+
+def test_a_dataframe_wider_than_its_queries_is_kept_with_the_columns_that_they_read():
+    wide = signature("A", ("a", "b", "c", "d"))
+    tree = {
+        0: ("Aggregate", signature("r1"), (1,)),
+        1: ("Project", signature("A", ("a",)), (2,)),
+        2: ("Join", signature("j"), ()),
+    }
+    first = plan(tree)
+    tree = {
+        0: ("Aggregate", signature("r2"), (1,)),
+        1: ("Project", signature("A", ("b",)), (2,)),
+        2: ("Join", signature("j"), ()),
+    }
+    second = plan(tree, shared=(Shared("s0", 1, 2, wide, 40.0),))
+    steps = [Step(each, Measured({1: 3.0, 2: 0.0}, {1: 1e6}, {})) for each in (first, second)]
+    found, solved = schedule(steps, 100)
+    ((make,),) = solved.makes.values()
+    assert found[make.result].wide == wide
+    assert found[make.result].signature.columns == ("a", "b")
+    assert found[make.result].bytes == pytest.approx(20e6)
+    assert make.node == 1
+
+
+def test_steps_survive_their_encoding_and_damage_is_told():
+    message = decide([node(0, "Aggregate", (1,), core="agg"), node(1, "Relation", core="t")], 1)
+    body = encode(message, Measured({0: 1.5}, {0: 10.0}, {0: 100.0}))
+    back = decode(body)
+    assert back.plan.nodes[0].signature.columns
+    assert (back.measured.seconds, back.measured.rows, back.measured.bytes) == ({0: 1.5}, {0: 10.0}, {0: 100.0})
+    with pytest.raises(InvalidRequest, match="recorded step"):
+        decode(body[:-4])
+
+
+def test_nodes_that_did_not_run_take_what_another_step_saw():
+    seen = chain("r1", "A", "source")
+    blind = Step(chain("r2", "A", "source").plan, Measured({0: 0.2}, {}, {}))
+    _, second = completed([seen, blind])
+    assert second.measured.seconds == {0: 0.2, 1: 3.0, 2: 0.1}
+    assert second.measured.rows[1] == MB60
+
+
+def test_a_run_over_other_data_is_followed_by_form_and_by_consistent_identifiers():
+    recorded = [chain("r1", "A", "source"), chain("r2", "B", "source"), chain("r3", "A", "source")]
+    following = Following(recorded)
+    today = [chain("R1", "AA", "Source").plan, chain("R2", "BB", "Source").plan, chain("R3", "AA", "Source").plan]
+    for place, each in enumerate(today):
+        assert skeleton(each) == skeleton(recorded[place].plan)
+        assert following.find(each) == place
+        following.learn(each, place)
+        following.take(place)
+    assert following.recorded(today[0].nodes[1].signature.lineage) == recorded[0].plan.nodes[1].signature.lineage
+    assert following.ahead() == []
+
+
+def test_equal_identifiers_beat_the_order_and_contradictions_are_no_match():
+    recorded = [chain("r1", "A", "source"), chain("r2", "B", "source")]
+    following = Following(recorded)
+    assert following.find(recorded[1].plan) == 1
+    following.learn(recorded[1].plan, 1)
+    following.take(1)
+    # "r2" is taken, and "B" would have to stand for "A" as well.
+    assert following.find(chain("x", "B", "source").plan) is None
+    assert following.find(chain("x", "A", "source").plan) == 0
+
+
+def test_columns_of_a_dataframe_are_found_by_place():
+    assert columns_of(signature("x", ("p", "q")), signature("y", ("a", "b"))) == {"a": "p", "b": "q"}
+    assert columns_of(signature("x", ("a", "q", "r")), signature("y", ("a", "b"))) == {"a": "a"}
+
+
+# The planner, over the wire's messages.
+
+
+def queries(prefix=""):
+    """Three reports over one join; the join takes two seconds of two cores."""
+    return [
+        [
+            node(0, "Aggregate", (1,), core=f"{prefix}{name}", columns=("k", "sum")),
+            node(1, "Join", (2, 3), core=f"{prefix}join", columns=("a", "b")),
+            node(2, "Relation", (), core=f"{prefix}left", columns=("a", "x")),
+            node(3, "Relation", (), core=f"{prefix}right", columns=("b", "x")),
+        ]
+        for name in ("one", "two", "three")
+    ]
+
+
+CONFS = {"confs": {"workflow": True, "persistMaxBytes": 10**9, "maxBytes": 0}, "offered": 8}
+
+
+def again(session, application):
+    """The next application of the same name, on the same catalog."""
+    session.observe({"event": "end"})
+    run = session.store.begin(application, session.run.name)
+    return Session(session.store, OperatorGraph(session.store.catalog, run, session.store.where.data), run, Counters())
+
+
+def run_all(session, nodes, **more):
+    answers = []
+    for query, each in enumerate(nodes, 1):
+        answers.append(session.decide(decide(each, query, **(CONFS | more))))
+        session.observe({"event": "executed", **executed(each, query)})
+    return answers
+
+
+def kinds(answers):
+    return [[(a["kind"], a.get("node"), a.get("release", False)) for a in answer["actions"]] for answer in answers]
+
+
+def test_the_second_run_keeps_what_later_queries_use_and_lets_go_after_the_last(session):
+    assert kinds(run_all(session, queries())) == [[], [], []]
+    later = again(session, "app-2")
+    assert kinds(run_all(later, queries())) == [[("persist", 1, False)], [("recall", 1, False)], [("recall", 1, True)]]
+
+
+def test_other_data_does_not_matter_since_the_run_has_the_same_form(session):
+    run_all(session, queries())
+    answers = run_all(again(session, "app-2"), queries("new "))
+    assert kinds(answers) == [[("persist", 1, False)], [("recall", 1, False)], [("recall", 1, True)]]
+    assert answers[0]["actions"][0]["reason"] == "PLANNED"
+    assert answers[1]["regions"]["step"] == 2
+    assert answers[1]["regions"]["steps"] == 3
+    assert answers[1]["regions"]["chosenSeconds"] < answers[1]["regions"]["plainSeconds"]
+    third = run_all(again(session, "app-3"), queries("newer "))
+    assert kinds(third) == kinds(answers)
+
+
+def test_switched_off_or_under_another_name_nothing_is_planned(session):
+    run_all(session, queries())
+    off = CONFS["confs"] | {"workflow": False}
+    assert kinds(run_all(again(session, "app-2"), queries("new "), confs=off)) == [[], [], []]
+    run = session.store.begin("app-3", "another job")
+    other = Session(session.store, OperatorGraph(session.store.catalog, run, session.store.where.data), run, Counters())
+    assert kinds(run_all(other, queries("other "))) == [[], [], []]
+
+
+def test_a_dropped_result_is_made_again_while_it_is_still_read(session):
+    run_all(session, queries())
+    later = again(session, "app-2")
+    first, second, _ = queries("new ")
+    (persist,) = later.decide(decide(first, 1, **CONFS))["actions"]
+    later.observe({"event": "executed", **executed(first, 1)})
+    later.observe({"event": "dropped", "entry": persist["entry"], "query": 1, "code": "ENTRY_MISSING"})
+    later.decide(decide(second, 2, mode="observe", **CONFS))
+    assert later.horizon._work.done.wait(30)
+    assert [a["kind"] for a in later.decide(decide(second, 3, **CONFS))["actions"]] == ["persist"]
+
+
+def test_dataframes_are_asked_for_where_one_may_have_to_be_kept(session):
+    first, second, third = queries()
+    second[1] = node(1, "Join", (2, 3), core="join", columns=("b", "c"))
+    wide = node(0, "", core="join", columns=("a", "b", "c")) | {"ref": "s0", "node": 1, "seen": 2}
+    run_all(session, [first])
+    for query, each in enumerate((second, third), 2):
+        session.decide(decide(each, query, shared=[wide], **CONFS))
+        session.observe({"event": "executed", **executed(each, query)})
+    later = again(session, "app-2")
+    assert later.decide(decide(first, 1, confs=CONFS["confs"], offered=0)) == {"offer": 8}
+    answer = later.decide(decide(first, 1, shared=[wide], **CONFS))
+    assert [(a["kind"], a["node"], a["ref"]) for a in answer["actions"]] == [("persist", 1, "s0")]
+    assert answer["actions"][0]["columns"] == wide["columns"]
+    assert [a["kind"] for a in later.decide(decide(second, 2, shared=[wide], **CONFS))["actions"]] == ["recall"]
+
+
+def test_regions_are_numbered_by_rank_with_what_they_read(session):
+    run_all(session, queries())
+    note = session.decide(decide(queries()[0], 9, **CONFS))["regions"]
+    by_id = {region["id"]: region for region in note["regions"]}
+    assert [region["rank"] for region in note["regions"]] == sorted(region["rank"] for region in note["regions"])
+    top = next(region for region in note["regions"] if 0 in region["nodes"])
+    assert [i["label"] for i in top["inputs"]] == ["shuffle"]
+    assert 1 in by_id[top["inputs"][0]["region"]]["nodes"]
+    assert sum(region["seconds"] for region in note["regions"]) == pytest.approx(note["plainSeconds"], rel=0.01)
