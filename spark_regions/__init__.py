@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from spark_regions._version import __version__
-from spark_regions.errors import ConfError, JarError, NotActiveError, PlannerError, RegionsError, StoreError
-from spark_regions.spark import Status, WhyNot, configure, decisions, jar_path, status, why_not
+from spark_regions.errors import BatchError, ConfError, JarError, NotActiveError, PlannerError, RegionsError, StoreError
+from spark_regions.spark import Later, Status, WhyNot, configure, decisions, jar_path, later, run, status, why_not
 
 __all__ = [
+    "BatchError",
     "ConfError",
     "JarError",
+    "Later",
     "NotActiveError",
     "PlannerError",
     "RegionsError",
@@ -19,6 +21,8 @@ __all__ = [
     "configure",
     "decisions",
     "jar_path",
+    "later",
+    "run",
     "status",
     "why_not",
 ]

@@ -6,6 +6,7 @@ RegionsError
 │   └── StrategyUnknown    no built-in strategy or entry point of that name
 ├── JarError               no shim jar for this Spark, or not the one of this version
 ├── NotActiveError         a session that runs without the plugin
+├── BatchError             something given to `run` that is no action
 ├── PlannerError           the planner process cannot start or answer
 ├── InvalidRequest         a message of the driver that breaks docs/protocol.md
 ├── InvalidWorkflow        a physical plan that cannot be read, or breaks docs/regions.md
@@ -38,6 +39,10 @@ class JarError(RegionsError):
 
 class NotActiveError(RegionsError):
     """A session that runs without the plugin."""
+
+
+class BatchError(RegionsError):
+    """Something given to `run` that is no action."""
 
 
 class PlannerError(RegionsError):

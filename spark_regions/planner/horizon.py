@@ -16,7 +16,7 @@ from spark_regions.recycle.horizon.following import Following, columns_of
 from spark_regions.recycle.horizon.program import PERSIST, Budget, Make, Schedule
 from spark_regions.recycle.horizon.results import Result, prefix_seconds, results
 from spark_regions.recycle.horizon.solve import solve
-from spark_regions.recycle.horizon.steps import Measured, Step, completed, decode
+from spark_regions.recycle.horizon.steps import Measured, Step, completed, decode, query_part
 
 log = logging.getLogger("spark_regions.planner")
 
@@ -84,13 +84,17 @@ class _Work:
 class Horizon:
     """Follows the recorded run, and plans what is ahead. Called under the session's lock; solving is done beside it."""
 
-    def __init__(self, bodies: Iterable[bytes]) -> None:
-        self.steps: list[Step] = _decoded(bodies)
+    def __init__(self, steps: Sequence[Step], together: bool = False) -> None:
+        """
+        :param together: the queries run side by side, so that all that is kept is kept at once
+        """
+        self.steps = steps
+        self.together = together
         self.following = Following(self.steps)
         self._schedule: Schedule | None = None
         self._work: _Work | None = None
         self._stale = True
-        self._places: dict[int, int] = {}
+        self._places: dict[int, tuple[int, Mapping[int, int]]] = {}
         self._expected: dict[Key, float] = {}
         if self.steps:
             threading.Thread(target=_import_solver, name="horizon", daemon=True).start()
@@ -113,51 +117,82 @@ class Horizon:
         :param kept: results that are persisted now, with their bytes
         :param stored: asked for the entries that can be read now
         """
-        place = self.following.find(plan)
+        part = query_part(plan)
+        place = self.following.find(part)
         if place is None:
             return None
-        self.following.learn(plan, place)
-        self._places[query] = place
+        self.following.learn(part, place)
+        recorded = self.steps[place]
+        now = dict(zip(recorded.plan.below(recorded.plan.root), part.below(part.root), strict=True))
+        self._places[query] = place, now
+        seconds = {now[number]: spent for number, spent in recorded.measured.seconds.items() if number in now}
         self.prepare(budget, rates, parallelism, kept, stored, WAIT_SECONDS)
         schedule = self._schedule
-        recorded = self.steps[place]
         if schedule is None:
-            return Advice(place, len(self.steps), recorded.measured.seconds)
+            return Advice(place, len(self.steps), seconds)
         ahead = set(self.following.ahead()) - {place}
         past = (make for step, makes in schedule.makes.items() if step not in ahead and step != place for make in makes)
         if any(_was_missed(schedule.results[make.result], make, kept, ahead) for make in past):
             self._stale = True
         still = {key_of(r) for r in schedule.results if any(p.step in ahead for p in r.places)}
-        released = schedule.releases.get(place, frozenset())
+        # Queries of a batch run side by side: another one may still read it.
+        released = frozenset[int]() if self.together else schedule.releases.get(place, frozenset())
         over = {key for key in kept if key not in still} | {key_of(schedule.results[n]) for n in released}
         wanted = tuple(
             found
             for make in schedule.makes.get(place, ())
             if key_of(schedule.results[make.result]) not in kept
-            and (found := self._wanted(make, schedule, place, plan, ahead))
+            and (found := self._wanted(make, schedule, place, plan, now, ahead))
         )
         chosen, plain = schedule.seconds.get(place, (None, None))
         return Advice(
-            place, len(self.steps), recorded.measured.seconds, wanted, frozenset(over), chosen, plain
+            place, len(self.steps), seconds, wanted, frozenset(over), chosen, plain
         )  # fmt: skip
 
     def wants_more(self, plan: Plan) -> bool:
         """Whether a DataFrame could have to be kept in this query."""
-        place = self.following.find(plan)
+        place = self.following.find(query_part(plan))
         if place is None or self._schedule is None:
             return place is not None
         return any(self._schedule.results[make.result].wide for make in self._schedule.makes.get(place, ()))
 
+    def order(self) -> dict[str, Any]:
+        """The queries of a batch by rank: each after those that make what it reads; and the predicted seconds.
+
+        Queries of one rank do not wait for each other. Without a schedule all are of one rank.
+        """
+        schedule = self._schedule
+        if schedule is None:
+            return {"ranks": [list(range(len(self.steps)))]}
+        made = {make.result: step for step, makes in schedule.makes.items() for make in makes}
+        ranks: dict[int, int] = {}
+        for step in range(len(self.steps)):
+            first = [made[n] for n, r in enumerate(schedule.results) if n in made and _reads(r, step, made[n])]
+            ranks[step] = 1 + max((ranks[maker] for maker in first), default=-1)
+        return {
+            "ranks": [
+                [step for step, own in ranks.items() if own == rank]
+                for rank in range(max(ranks.values(), default=-1) + 1)
+            ],
+            "chosenSeconds": round(schedule.chosen_seconds, 3),
+            "plainSeconds": round(schedule.plain_seconds, 3),
+            "kept": len(made),
+        }
+
     def carried(self, query: int) -> Measured | None:
         """What the recorded run knows of a query's nodes."""
-        place = self._places.get(query)
-        return None if place is None else self.steps[place].measured
+        if query not in self._places:
+            return None
+        place, now = self._places[query]
+        known = self.steps[place].measured
+        return Measured(
+            *({now[n]: v for n, v in values.items() if n in now} for values in (known.seconds, known.rows, known.bytes))
+        )
 
     def ran(self, query: int) -> None:
         """A query has ended well."""
-        place = self._places.pop(query, None)
-        if place is not None:
-            self.following.take(place)
+        if query in self._places:
+            self.following.take(self._places.pop(query)[0])
 
     def resized(self, key: Key, size: float) -> None:
         """A kept result takes other room than was planned for it."""
@@ -191,7 +226,7 @@ class Horizon:
             ahead = self.following.ahead()
             entries = [(self.following.recorded(lineage), columns) for lineage, columns in stored()]
             self._work = work = _Work()
-            arguments = (work, self.steps, ahead, budget, rates, parallelism, dict(kept), entries)
+            arguments = (work, self.steps, ahead, budget, rates, parallelism, dict(kept), entries, self.together)
             threading.Thread(target=_plan, args=arguments, name="horizon", daemon=True).start()
         work_now = self._work
         if work_now is not None and work_now.done.wait(wait_seconds if self._schedule is None else 0.0):
@@ -200,10 +235,12 @@ class Horizon:
                 self._schedule = work_now.schedule
                 self._expected |= {key_of(r): r.bytes for r in work_now.schedule.results}
 
-    def _wanted(self, make: Make, schedule: Schedule, place: int, plan: Plan, ahead: set[int]) -> Wanted | None:
+    def _wanted(
+        self, make: Make, schedule: Schedule, place: int, plan: Plan, now: Mapping[int, int], ahead: set[int]
+    ) -> Wanted | None:
         """A planned result with the identifiers of this run; None where the driver does not offer the DataFrame."""
         result = schedule.results[make.result]
-        node = plan.nodes[make.node]
+        node = plan.nodes[now[make.node]]
         recorded = self.steps[place].plan.nodes[make.node]
         if node.signature is None or recorded.signature is None:
             return None
@@ -212,7 +249,7 @@ class Horizon:
             there = columns_of(node.signature, recorded.signature)
             signature = node.signature
         else:
-            shared = next((s for s in plan.shared if s.node == make.node and self._is(s.signature, result.wide)), None)
+            shared = next((s for s in plan.shared if s.node == node.id and self._is(s.signature, result.wide)), None)
             if shared is None:
                 return None
             ref, signature = shared.ref, shared.signature
@@ -223,7 +260,7 @@ class Horizon:
         later = sorted(prefix_seconds(self.steps[p.step])[p.node] for p in result.places if p.step in ahead)
         here = prefix_seconds(self.steps[place])[make.node]
         return Wanted(
-            key_of(result), make.node, ref,
+            key_of(result), node.id, ref,
             Signature(signature.lineage, signature.core, signature.conjuncts, columns),
             make.level, result.rows, result.bytes, here, sum(later),
         )  # fmt: skip
@@ -234,6 +271,10 @@ class Horizon:
 
 def key_of(result: Result) -> Key:
     return result.signature.lineage, frozenset(result.signature.columns)
+
+
+def _reads(result: Result, step: int, maker: int) -> bool:
+    return maker < step and any(place.step == step for place in result.places)
 
 
 def _was_missed(result: Result, make: Make, kept: Mapping[Key, float], ahead: set[int]) -> bool:
@@ -265,7 +306,8 @@ def measured_of(event: Mapping[str, Any], parallelism: int, spared: Iterable[int
     return Measured(values["seconds"], values["rows"], values["bytes"])
 
 
-def _decoded(bodies: Iterable[bytes]) -> list[Step]:
+def decoded(bodies: Iterable[bytes]) -> list[Step]:
+    """Recorded steps; none where one of them cannot be read."""
     steps: list[Step] = []
     for body in bodies:
         try:
@@ -291,6 +333,7 @@ def _plan(
     parallelism: int,
     kept: Mapping[Key, float],
     stored: Sequence[tuple[str, frozenset[str]]],
+    together: bool,
 ) -> None:
     """Body of the solving thread."""
     try:
@@ -302,7 +345,7 @@ def _plan(
             for n, result in enumerate(found)
             if any(result.signature.lineage == lineage and key_of(result)[1] <= columns for lineage, columns in stored)
         ]
-        work.schedule = solve(steps, ahead, found, budget, rates, parallelism, SOLVE_SECONDS, have, read)
+        work.schedule = solve(steps, ahead, found, budget, rates, parallelism, SOLVE_SECONDS, have, read, together)
         solved = work.schedule
         if solved is not None:
             log.info(

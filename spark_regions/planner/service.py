@@ -78,6 +78,8 @@ class Service:
             failed: dict[str, Any] = {"type": "decision", "seq": seq, "actions": [], "declines": [], "sweep": []}
             answer = self._guarded(lambda: self._decide(message), message)
             return failed | answer
+        if kind == "announce":
+            return {"type": "announce", "seq": seq} | self._guarded(lambda: self._announce(message), None)
         if kind == "digest_udf":
             return {"type": "digest_udf", "seq": seq} | self._guarded(lambda: self._digest(message), None)
         if kind == "status":
@@ -151,6 +153,10 @@ class Service:
                 code, detail = self.off or ("PLANNER_STARTING", "")
                 return {"declines": [{"node": _root(message), "code": code, "detail": detail}]}
             return session.decide(message)
+
+    def _announce(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        with self._lock:
+            return self.session.announce(message) if self.session else {"ranks": [], "release": []}
 
     def _observe(self, message: Mapping[str, Any]) -> None:
         with self._lock:

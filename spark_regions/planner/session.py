@@ -16,18 +16,31 @@ from spark_regions.dag.records import Entry
 from spark_regions.errors import CatalogBusy, StrategyUnknown
 from spark_regions.planner.decide import MAX_DECLINES, Confs, Proposal, propose
 from spark_regions.planner.graph import OperatorGraph
-from spark_regions.planner.horizon import OFFERS, Advice, Horizon, Key, Stored, Wanted, measured_of, with_carried
+from spark_regions.planner.horizon import (
+    OFFERS,
+    Advice,
+    Horizon,
+    Key,
+    Stored,
+    Wanted,
+    decoded,
+    measured_of,
+    with_carried,
+)
 from spark_regions.planner.keeps import planned_keeps, stored_point
 from spark_regions.planner.observe import learn
 from spark_regions.planner.region_note import region_note
 from spark_regions.recycle.admission import contradicts, expired, make_room, reservation, supersedes
 from spark_regions.recycle.horizon.program import PERSIST, STORE, Budget
-from spark_regions.recycle.horizon.steps import encode
+from spark_regions.recycle.horizon.steps import Measured, Step, completed, encode, query_part
 from spark_regions.recycle.matching import Match
 from spark_regions.recycle.persist import Persisted, Persists
 from spark_regions.recycle.points import Decline, Point
 from spark_regions.recycle.repeats import Share
 from spark_regions.stats.estimate import Estimate
+from spark_regions.stats.guess import guessed
+from spark_regions.stats.operators import own_seconds
+from spark_regions.stats.operators import rows as cardinality
 from spark_regions.store.entries import entries_on
 from spark_regions.store.steps import steps_of
 from spark_regions.store.store import Admit, Run, Store
@@ -35,6 +48,8 @@ from spark_regions.store.store import Admit, Run, Store
 log = logging.getLogger("spark_regions.planner")
 
 REMEMBERED_QUERIES = 256
+BATCH_SECONDS = 3.0
+"""How long a batch waits for its plan; nothing else runs meanwhile."""
 MAX_STEPS = 500
 """Queries of one run that are kept for the next one; whoever asks more is no batch job."""
 ADMIT_SECONDS = 0.15
@@ -93,7 +108,8 @@ class Session:
         self.run = run
         self.counters = counters
         self.persists = Persists()
-        self.horizon = Horizon(store.catalog.read(lambda connection: steps_of(connection, run.name, run.id)))
+        self._recorded = decoded(store.catalog.read(lambda connection: steps_of(connection, run.name, run.id)))
+        self.horizon = Horizon(self._recorded)
         self.ttl_seconds = 0.0
         self._decided = 0
         self._queries: OrderedDict[int, Remembered] = OrderedDict()
@@ -178,6 +194,41 @@ class Session:
             return [(e.lineage, frozenset(e.columns)) for e in entries if e.state == "committed"]
 
         return budget, kept, stored
+
+    def announce(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Plan for the queries of a batch, which follow in any order; without any, the batch is over.
+
+        :raises InvalidRequest: the message breaks the protocol
+        """
+        released = [each.id for each in self.persists.kept if each.planned is not None]
+        for name in released:
+            self.persists.drop(name)
+        queries = message.get("queries") or []
+        if not queries:
+            self.horizon = Horizon(self._recorded)
+            return {"ranks": [], "release": released}
+        confs = Confs.parse(queries[0].get("confs") or {})
+        parallelism = max(1, int(queries[0].get("parallelism") or 1))
+        steps = [self._expected_step(query, confs, parallelism) for query in queries]
+        self.horizon = Horizon(completed(steps), together=True)
+        rates = rates_of(self.graph.calibration)
+        budget, kept, stored = self._means(confs, rates)
+        self.horizon.prepare(budget, rates, parallelism, kept, stored, BATCH_SECONDS)
+        return {"release": released, **self.horizon.order()}
+
+    def _expected_step(self, query: Mapping[str, Any], confs: Confs, parallelism: int) -> Step:
+        """A query of a batch with what is known of its operators, or is to be expected from its sources."""
+        plan = query_part(parse_plan(query))
+        view = self.graph.view(plan, confs.window)
+        known = own_seconds(plan, view)
+        guess = guessed(plan)
+        seconds = {n: known[n].value if n in known else guess.task_seconds[n] for n in plan.below(plan.root)}
+        rows = {}
+        for number in plan.below(plan.root):
+            signed = plan.nodes[number].signature
+            seen = cardinality(signed.lineage, view) if signed else None
+            rows[number] = seen.value if seen else guess.rows[number]
+        return Step(plan, Measured({n: spent / parallelism for n, spent in seconds.items()}, rows, {}))
 
     def observe(self, event: Mapping[str, Any]) -> None:
         """Take in an `observe` event; an unknown one is ignored, for later versions of the shim."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,17 @@ def decisions_json(session: SparkSession, limit: int) -> str | None:
 def why_not_json(frame: DataFrame) -> str | None:
     shim = api(frame.sparkSession)
     return None if shim is None else str(shim.whyNot(frame._jdf))
+
+
+def announce_json(session: SparkSession, frames: Sequence[DataFrame]) -> str | None:
+    shim = api(session)
+    if shim is None:
+        return None
+    gateway: Any = session.sparkContext._gateway
+    listed = gateway.jvm.java.util.ArrayList()
+    for frame in frames:
+        listed.add(frame._jdf)
+    return str(shim.announce(session._jsparkSession, listed))
 
 
 def _running_jvm() -> Any | None:

@@ -173,6 +173,12 @@ def queries(prefix=""):
     ]
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    """A decision waits for the schedule, however busy the machine is."""
+    monkeypatch.setattr("spark_regions.planner.horizon.WAIT_SECONDS", 30.0)
+
+
 CONFS = {"confs": {"workflow": True, "persistMaxBytes": 10**9, "maxBytes": 0}, "offered": 8}
 
 
@@ -230,7 +236,8 @@ def test_a_dropped_result_is_made_again_while_it_is_still_read(session):
     later.observe({"event": "executed", **executed(first, 1)})
     later.observe({"event": "dropped", "entry": persist["entry"], "query": 1, "code": "ENTRY_MISSING"})
     later.decide(decide(second, 2, mode="observe", **CONFS))
-    assert later.horizon._work.done.wait(30)
+    work = later.horizon._work
+    assert work is None or work.done.wait(30)
     assert [a["kind"] for a in later.decide(decide(second, 3, **CONFS))["actions"]] == ["persist"]
 
 

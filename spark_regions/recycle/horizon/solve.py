@@ -67,11 +67,13 @@ def solve(
     seconds: float,
     kept: Collection[int] = (),
     stored: Collection[int] = (),
+    together: bool = False,
 ) -> Schedule | None:
     """The cheapest schedule of the steps ahead; None where none was found in time.
 
     :param kept: numbers of results that are persisted now
     :param stored: numbers of results that an entry serves now; nobody has to make room for them
+    :param together: the queries run side by side: all that is persisted has to fit at once
     :param seconds: the solver's limit
     """
     trimmed = trees(steps, ahead, found)
@@ -88,6 +90,8 @@ def solve(
         _demand(program, place[k], trimmed[k])
     for level in LEVELS:
         _capacity(program, len(ahead), found, level, budget.of(level), frozenset(kept) | frozenset(stored))
+    if together and budget.persist > 0:
+        _at_once(program, found, budget.persist)
     values, proven = _solved(program, seconds)
     if values is None:
         return None
@@ -133,7 +137,7 @@ def _result(
         i = place[p.step]
         if i > first or there:
             read: Var = Var("read", i, p.node, number, level)
-            program.add(read, read_seconds(result, p, level, rates, parallelism))
+            program.add(read, read_seconds(result, p, level, rates, parallelism), binary=True)
             lower = -1.0 if there and i == 0 else 0.0
             program.at_least(lower, {Var("held", i - 1, result=number, level=level): 1.0, read: -1.0})
 
@@ -193,6 +197,12 @@ def _capacity(
             used[present] = -result.bytes / max(limit, 1.0)
         if used:
             program.at_least(-1.0 if limit > 0 else 0.0, used)
+
+
+def _at_once(program: _Program, found: Sequence[Result], limit: float) -> None:
+    made = [name for name in program.names if name.kind == "made" and name.level == PERSIST]
+    if made:
+        program.at_least(-1.0, {name: -found[name.result].bytes / limit for name in made})
 
 
 def _solved(program: _Program, seconds: float) -> tuple[Sequence[float] | None, bool]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spark_regions.dag.digests import digest
@@ -38,6 +38,17 @@ class Step:
     @property
     def skeleton(self) -> str:
         return skeleton(self.plan)
+
+
+def query_part(plan: Plan) -> Plan:
+    """The plan without the command at its root: a write of a query is that query."""
+    root = plan.nodes[plan.root]
+    if root.signature is not None or len(root.children) != 1 or not root.operator.endswith("Command"):
+        return plan
+    (child,) = root.children
+    nodes = {number: node for number, node in plan.nodes.items() if number != plan.root}
+    parents = {number: above for number, above in plan.parents.items() if above != plan.root}
+    return replace(plan, root=child, nodes=nodes, parents=parents)
 
 
 def skeleton(plan: Plan) -> str:
@@ -74,7 +85,7 @@ def decode(body: bytes) -> Step:
         )
     except (zlib.error, ValueError, KeyError, AttributeError, TypeError) as error:
         raise InvalidRequest(f"recorded step: {type(error).__name__}: {error}") from error
-    return Step(parse_plan(document), measured)
+    return Step(query_part(parse_plan(document)), measured)
 
 
 def completed(steps: Sequence[Step]) -> list[Step]:

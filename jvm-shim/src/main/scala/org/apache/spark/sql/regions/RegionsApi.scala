@@ -2,10 +2,12 @@ package org.apache.spark.sql.regions
 
 import java.util.{LinkedHashMap => JLinkedMap}
 
+import scala.jdk.CollectionConverters._
+
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.classic.DataFrame
 import org.apache.spark.sql.regions.bridge.Frames
-import org.apache.spark.sql.regions.rules.WhyNot
+import org.apache.spark.sql.regions.rules.{Batch, WhyNot}
 
 /** What Python calls through py4j: strings in, JSON out. */
 object RegionsApi {
@@ -27,6 +29,16 @@ object RegionsApi {
       val root = Seq("id" -> 0, "operator" -> "", "code" -> refusal.code, "detail" -> refusal.detail)
       json(ordered(Seq("nodes" -> java.util.List.of(ordered(root)))))
   }
+
+  /**
+   * Plans for queries on `frames`, which follow in any order; without any, the batch is over. `{"ranks":[[0],[1,2]],…}`, or
+   * `{"refusal":"CODE: …"}` where the queries will run without a plan.
+   */
+  def announce(session: SparkSession, frames: java.util.List[DataFrame]): String =
+    json(RegionsRuntime.of(session).flatMap(Batch.announce(_, session, frames.asScala.toSeq)) match {
+      case Right(answer) => answer
+      case Left(refusal) => ordered(Seq("refusal" -> s"${refusal.code}: ${refusal.detail}"))
+    })
 
   /** The last `limit` stages, with sparkMeasure's names. */
   def stages(session: SparkSession, limit: Int): String =

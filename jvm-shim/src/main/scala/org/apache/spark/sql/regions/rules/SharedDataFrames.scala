@@ -32,11 +32,14 @@ object SharedDataFrames {
   /** @param held ids, for one that is met for the first time and that the program can use again */
   final case class Sighted(plan: LogicalPlan, seen: Int, held: Set[Long])
 
+  /** The DataFrames below a query, widest first. */
+  def of(analyzed: LogicalPlan): Seq[LogicalPlan] = analyzed match {
+    case _: Command | _: CommandResult => analyzed.children.flatMap(datasets(_, root = false))
+    case _ => datasets(analyzed, root = true)
+  }
+
   def note(analyzed: LogicalPlan): Unit = {
-    val frames = analyzed match {
-      case _: Command | _: CommandResult => analyzed.children.flatMap(datasets(_, root = false))
-      case _ => datasets(analyzed, root = true)
-    }
+    val frames = of(analyzed)
     frames.foreach { frame =>
       frame.getTagValue(sightings) match {
         case Some(count) => count.incrementAndGet()
