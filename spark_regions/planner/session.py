@@ -19,7 +19,7 @@ from spark_regions.planner.observe import learn
 from spark_regions.recycle.admission import contradicts, expired, make_room, reservation, supersedes
 from spark_regions.recycle.persist import Persists
 from spark_regions.recycle.points import Decline, Point
-from spark_regions.recycle.repeats import Share
+from spark_regions.recycle.repeats import Share, run_of
 from spark_regions.stats.estimate import Estimate
 from spark_regions.store.entries import entries_on
 from spark_regions.store.store import Admit, Run, Store
@@ -39,12 +39,14 @@ class Remembered:
 
     :param loads: entry to (node, predicted saving, seconds without the load)
     :param shared: nodes that one computation stands in for
+    :param alone: whether nothing is loaded, stored or persisted in it
     """
 
     plan: Plan
     parallelism: int
     loads: dict[str, tuple[int, float, float]] = field(default_factory=dict)
     shared: set[int] = field(default_factory=set)
+    alone: bool = True
     decided: float = field(default_factory=time.monotonic)
 
 
@@ -111,6 +113,7 @@ class Session:
         self.persists.touch(lineages)
         for point in proposal.persists:
             actions += self._persist(point, confs)
+        remembered.alone = not actions
         for share in proposal.shares:
             remembered.shared.update(share.nodes)
             actions += _share(share)
@@ -290,6 +293,9 @@ class Session:
             partial = loaded | remembered.shared if remembered else loaded
             lesson = learn(event, remembered.plan if remembered else None, partial)
             self.graph.record(lesson.fill, lesson.private, lesson.demanded)
+            if remembered is not None and remembered.alone and remembered.plan.repeated:
+                run = run_of(remembered.plan, bool(remembered.shared), float(event.get("seconds") or 0.0), time.time())
+                self.graph.record(lambda batch: batch.add_variant(run), (), ())
             self._price(query, lesson.totals)
             for name, load in ran.items():
                 self._loaded(name, load, remembered)

@@ -70,7 +70,8 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
   private def ask(signed: SignedQuery): Option[Applied] = {
     Stores.awaitCommits(Deciding.commitMillis)
     val shared = if (subquery) Nil else SharedPoints.of(session, runtime, signed)
-    val request = DecideRequest(session, runtime, query, signed, shared)
+    val repeated = this.repeated(signed)
+    val request = DecideRequest(session, runtime, query, signed, shared, repeated)
     val began = System.nanoTime()
     val answer = runtime.planner.request(request, conf.getConf(RegionsConf.plannerDeadline))
     notes.plannerSeconds = (System.nanoTime() - began) / 1e9
@@ -78,9 +79,17 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
       case Left(refusal) =>
         notes.refused(refusal)
         None
-      case Right(decision) => Some(new Applying(session, runtime, notes, signed, shared, decision).rewrite())
+      case Right(decision) => Some(new Applying(session, runtime, notes, signed, shared, repeated, decision).rewrite())
     }
   }
+
+  private def repeated(signed: SignedQuery): Seq[RepeatedSubplan] =
+    if (!conf.getConf(RegionsConf.sharingEnabled)) Nil
+    else {
+      val (found, refused) = new RepeatedSubplans(signed, runtime.recycling.sign(session, _))()
+      refused.foreach { case (node, why) => notes.decline(node, signed.nodes(node).plan.nodeName, why) }
+      found
+    }
 
   private def noteRefusals(signed: SignedQuery): Unit = signed.nodes.foreach { node =>
     node.signature.left.foreach { refusal =>
