@@ -2,7 +2,8 @@ package org.apache.spark.sql.regions.rules
 
 import scala.collection.mutable
 
-import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Window}
+import org.apache.spark.sql.catalyst.optimizer.{PropagateEmptyRelation, PruneFilters}
+import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan, Window}
 import org.apache.spark.sql.regions._
 
 /**
@@ -31,12 +32,12 @@ private[rules] final class RepeatedSubplans(signed: SignedQuery, sign: LogicalPl
   private def group(all: Seq[Int]): Unit = {
     // A place that holds another would be computed from itself.
     val tops = all.filterNot(id => all.exists(other => above(other).drop(1).contains(id)))
-    val places = tops.map(underWindows)
+    val places = tops.map(underWindows).filterNot(id => isEmpty(nodes(id).plan))
     if (places.size > 1 && places.exists(works) && !inside(places)) {
       val byRows = places.groupBy(lineage).values.toSeq.map(_.sorted).filter(_.size > 1).sortBy(_.head)
       if (places.map(lineage).distinct.size > 1 && !merged(places)) {
         // Under the projections and last filters there is less that can differ.
-        merged(tops.map(lowest))
+        merged(places.map(lowest))
       }
       byRows.foreach(merged)
     }
@@ -68,6 +69,12 @@ private[rules] final class RepeatedSubplans(signed: SignedQuery, sign: LogicalPl
   private def core(id: Int): Option[String] = nodes(id).signature.toOption.map(_.core)
 
   private def lineage(id: Int): String = nodes(id).signature.fold(_ => "", _.lineage)
+
+  /** The optimizer will find so later, and remove the place together with what is above it. */
+  private def isEmpty(plan: LogicalPlan): Boolean = PropagateEmptyRelation(PruneFilters(plan)) match {
+    case relation: LocalRelation => relation.data.isEmpty
+    case _ => false
+  }
 
   private def onlyChild(id: Int): Option[Int] = nodes(id).children match {
     case Seq(child) if core(child) == core(id) && candidate(nodes(child)) => Some(child)
