@@ -196,4 +196,5 @@ def _lineage(plan: Plan, node: int) -> str:
 def _moved(size: float, repeated: Repeated, kinds: int, parallelism: int) -> float:
     # Where rows came in that no place has, how many is unknown: as many as every filter with every other could let in.
     size *= 1.0 if repeated.exact else float(kinds)
-    return size * (1 + len(repeated.nodes)) / SHUFFLE_BYTES_PER_SECOND / max(parallelism, 1)
+    # An aggregate's own exchange was written in each case; its rows are read and merged at each place.
+    return size * (len(repeated.nodes) + (1 if repeated.exchange else 0)) / SHUFFLE_BYTES_PER_SECOND / max(parallelism, 1)

@@ -48,6 +48,7 @@ class Repeated:
     :param signature: of the subplan
     :param exact: whether every row of the subplan is a row of some node
     :param row_bytes: of the subplan
+    :param exchange: whether an exchange is added; an aggregate ends with one of its own
     """
 
     nodes: tuple[int, ...]
@@ -55,6 +56,7 @@ class Repeated:
     signature: Signature
     exact: bool
     row_bytes: float
+    exchange: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +189,10 @@ def _repeated(raw: Mapping[str, Any]) -> Repeated:
     nodes, copies = tuple(map(int, raw["nodes"])), tuple(map(int, raw["copies"]))
     if signed is None or len(nodes) != len(copies) or not set(copies) <= set(nodes):
         raise ValueError("a repeated subplan without lineage, or with copies that are not among its nodes")
-    return Repeated(nodes, copies, signed, bool(raw.get("exact", False)), float(raw.get("rowBytes") or 0.0))
+    return Repeated(
+        nodes, copies, signed, bool(raw.get("exact", False)), float(raw.get("rowBytes") or 0.0),
+        bool(raw.get("exchange", True)),
+    )  # fmt: skip
 
 
 def _shared(raw: Mapping[str, Any]) -> Shared:

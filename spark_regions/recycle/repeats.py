@@ -20,7 +20,7 @@ from spark_regions.stats.estimate import Estimate
 MIN_SHARE = 0.15
 """Of what the places cost: less is within the error of the estimate."""
 MIN_GUESS_SECONDS = 0.5
-MIN_GUESS_SHARE = 0.3
+MIN_GUESS_SHARE = 0.2
 """What a saving has to be at least where nothing was measured."""
 SURE_SHARE = 0.25
 """A saving of more than this share of the query's seconds needs no run without it for comparison."""

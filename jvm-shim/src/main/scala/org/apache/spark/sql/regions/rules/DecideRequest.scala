@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.datasources.LogicalRelation
 import org.apache.spark.sql.regions._
-import org.apache.spark.sql.regions.exec.StorableTypes
+import org.apache.spark.sql.regions.exec.{SharedSubplan, StorableTypes}
 
 /** The `decide` message of docs/protocol.md. */
 private[rules] object DecideRequest {
@@ -99,6 +99,7 @@ private[rules] object DecideRequest {
       "nodes" -> r.nodes.asJava,
       "copies" -> r.copies.asJava,
       "exact" -> r.merged.exact,
+      "exchange" -> !SharedSubplan.endsWithExchange(r.merged.plan),
       "rowBytes" -> width(r.merged.plan.output)) ++ signature(r.merged.signature): _*)
 
   private def signature(s: Signature): Seq[(String, Any)] = Seq(

@@ -71,14 +71,15 @@ private[rules] object PlanMerging {
       plan.groupingExpressions.map(mapped(_, attributes))
     }
     if (keys.tail.exists(other => !same(other, keys.head))) Refused("SHAPES_DIFFER", "grouped otherwise")
-    if (plans.map(hashed).distinct.size > 1) Refused("SHAPES_DIFFER", "another kind of aggregation")
+    if (plans.map(p => (hashed(p), p.hint)).distinct.size > 1) Refused("SHAPES_DIFFER", "another kind of aggregation")
     if (child.extent == Extent.Wider) keys.head.foreach(checkTotal)
     val named = new MergedNames(child, plans.size)
     val attributes = plans.zipWithIndex.map { case (plan, i) => named.add(plan.aggregateExpressions, i) }
     named.check()
     val grouped = if (child.extent == Extent.Same) Nil else keys.head.collect { case key: Attribute => key }
     val missing = grouped.filterNot(key => named.list.exists(_.exprId == key.exprId))
-    MergedPlan(Aggregate(keys.head, named.list ++ missing, child.plan), attributes, child.extent, grouped)
+    val plan = plans.head.copy(keys.head, named.list ++ missing, child.plan)
+    MergedPlan(plan, attributes, child.extent, grouped)
   }
 
   /** One that needs sorted rows would make the others sort theirs. */
