@@ -152,7 +152,7 @@ def together(plan: Plan, places: list[int], own: Mapping[int, float]) -> float:
         whole += sum(here.values())
         for key, seconds in here.items():
             most[key] = max(most.get(key, 0.0), seconds)
-    return sum(most.values()) / whole if whole > 0 else 1.0 / len(places) if len(common) == len(lineages[0]) else 1.0
+    return sum(most.values()) / whole if whole > 0 else 1.0
 
 
 def computed(plan: Plan, view: GraphView, nodes: Iterable[int]) -> float | None:
@@ -197,4 +197,6 @@ def _moved(size: float, repeated: Repeated, kinds: int, parallelism: int) -> flo
     # Where rows came in that no place has, how many is unknown: as many as every filter with every other could let in.
     size *= 1.0 if repeated.exact else float(kinds)
     # An aggregate's own exchange was written in each case; its rows are read and merged at each place.
-    return size * (len(repeated.nodes) + (1 if repeated.exchange else 0)) / SHUFFLE_BYTES_PER_SECOND / max(parallelism, 1)
+    return (
+        size * (len(repeated.nodes) + (1 if repeated.exchange else 0)) / SHUFFLE_BYTES_PER_SECOND / max(parallelism, 1)
+    )

@@ -365,7 +365,8 @@ def _room(entry: Entry, point: Point, budget: int, now: float) -> Admit:
 def _share(share: Share) -> list[dict[str, Any]]:
     # Each place saves its part, so that the sum over the actions is the group's.
     saving = round(share.saving / len(share.nodes), 4)
-    common = {"kind": "share", "group": list(share.nodes), "saving": saving, "reason": share.reason}
+    common = {"kind": "share", "group": list(share.nodes), "saving": saving}
+    common |= {"reason": share.reason, "detail": share.detail}
     return [common | {"node": node} for node in share.nodes]
 
 

@@ -33,11 +33,13 @@ class Share:
     """One computation, with the columns and rows of all, for several nodes.
 
     :param saving: seconds
+    :param detail: of what it was judged by
     """
 
     nodes: tuple[int, ...]
     saving: float
     reason: str
+    detail: str = ""
 
 
 def shares(
@@ -76,7 +78,7 @@ def shares(
         elif not _pays(costs, reason):
             declines.append(Decline(repeated.nodes[0], "NOT_WORTH_SHARING", str(costs)))
         else:
-            worth.append((repeated, Share(repeated.nodes, costs.saving, reason)))
+            worth.append((repeated, Share(repeated.nodes, costs.saving, reason, str(costs))))
     worth.sort(key=lambda each: -each[1].saving)
     found = _disjoint(plan, worth)
     withdrawn = _withdrawn(plan, view, sum(share.saving for share in found)) if found else None

@@ -26,6 +26,11 @@ private[rules] final class RepeatedSubplans(signed: SignedQuery, sign: LogicalPl
     val tops = nodes.filter(n => candidate(n) && !parents.get(n.id).exists(above => core(above) == core(n.id)))
     val groups = tops.groupBy(n => core(n.id)).values.map(_.map(_.id)).filter(_.size > 1).toSeq.sortBy(_.head)
     groups.take(RepeatedSubplans.maxGroups).foreach(group)
+    // Optimized to the end before the plan around it, a subquery has no part left that could be merged.
+    val cores = nodes.filter(candidate).flatMap(n => core(n.id)).toSet
+    refused ++= nodes.filter(n => core(n.id).exists(cores)).flatMap { n =>
+      n.notStorable.filter(_.code == "SUBQUERY_DECIDED").map(n.id -> _)
+    }
     (found.toSeq, refused.toSeq)
   }
 
