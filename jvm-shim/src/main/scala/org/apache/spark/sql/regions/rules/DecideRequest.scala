@@ -100,7 +100,8 @@ private[rules] object DecideRequest {
       "copies" -> r.copies.asJava,
       "exact" -> r.merged.exact,
       "exchange" -> !SharedSubplan.endsWithExchange(r.merged.plan),
-      "rowBytes" -> width(r.merged.plan.output)) ++ signature(r.merged.signature): _*)
+      "rowBytes" -> width(r.merged.plan.output)
+    ) ++ signature(r.merged.signature): _*)
 
   private def signature(s: Signature): Seq[(String, Any)] = Seq(
     "lineage" -> s.lineage,

@@ -84,9 +84,10 @@ private[rules] object PlanMerging {
 
   /** One that needs sorted rows would make the others sort theirs. */
   private def hashed(plan: Aggregate): Boolean = {
-    val buffers = plan.aggregateExpressions.flatMap(_.collect {
-      case call: aggregate.AggregateExpression => call.aggregateFunction
-    }).flatMap(_.aggBufferAttributes)
+    val buffers = plan.aggregateExpressions.flatMap(
+      _.collect {
+        case call: aggregate.AggregateExpression => call.aggregateFunction
+      }).flatMap(_.aggBufferAttributes)
     Aggregate.supportsHashAggregate(buffers, plan.groupingExpressions)
   }
 
@@ -108,7 +109,8 @@ private[rules] object PlanMerging {
         windowExpressions = named.list,
         partitionSpec = spec.take(first.partitionSpec.size),
         orderSpec = spec.drop(first.partitionSpec.size).map(_.asInstanceOf[SortOrder]),
-        child = child.plan),
+        child = child.plan
+      ),
       child.attributes.zip(attributes).map { case (below, own) => below ++ own },
       child.extent,
       child.kept
@@ -171,24 +173,26 @@ private final class MergedNames(child: MergedPlan, plans: Int) {
 
   /** Those of the plan `number`, in order. */
   def add(expressions: Seq[NamedExpression], number: Int): AttributeMap[Attribute] =
-    AttributeMap(expressions.map { expression =>
-      val own = PlanMerging.mapped(expression, child.attributes(number))
-      val value = own match {
-        case Alias(inner, _) => inner
-        case other => other
-      }
-      val place = places.getOrElseUpdate(
-        value.canonicalized, {
-          found += (own match {
-            case alias: Alias if number > 0 => Alias(alias.child, alias.name)()
-            case other => other
-          })
-          having += mutable.Set.empty[Int]
-          found.size - 1
-        })
-      having(place) += number
-      expression.toAttribute -> found(place).toAttribute
-    })
+    AttributeMap(
+      expressions.map { expression =>
+        val own = PlanMerging.mapped(expression, child.attributes(number))
+        val value = own match {
+          case Alias(inner, _) => inner
+          case other => other
+        }
+        val place = places.getOrElseUpdate(
+          value.canonicalized, {
+            found += (own match {
+              case alias: Alias if number > 0 => Alias(alias.child, alias.name)()
+              case other => other
+            })
+            having += mutable.Set.empty[Int]
+            found.size - 1
+          }
+        )
+        having(place) += number
+        expression.toAttribute -> found(place).toAttribute
+      })
 
   /** On rows that only some plans have, only what cannot fail, or what those plans evaluate as well. */
   def check(): Unit = found.zip(having).foreach { case (expression, by) =>
@@ -209,7 +213,8 @@ private final case class MergedConditions(condition: Option[Expression], differ:
 private object MergedConditions {
   def apply(conditions: Seq[Option[Expression]], attributes: Seq[AttributeMap[Attribute]]): MergedConditions = {
     val each = conditions.zip(attributes).map { case (condition, map) =>
-      condition.toSeq.flatMap(c => ExpressionDigest.flatten[And](PlanMerging.mapped(c, map))).distinctBy(_.canonicalized)
+      condition.toSeq.flatMap(c => ExpressionDigest.flatten[And](PlanMerging.mapped(c, map))).distinctBy(
+        _.canonicalized)
     }
     def in(conjuncts: Seq[Expression], one: Expression): Boolean =
       conjuncts.exists(_.canonicalized == one.canonicalized)

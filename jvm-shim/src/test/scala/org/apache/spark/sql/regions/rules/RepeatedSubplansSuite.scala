@@ -23,29 +23,33 @@ class RepeatedSubplansSuite extends SignerSuite {
   }.sum
 
   test("places with other filters are one group, whose filter lets pass what passes any") {
-    val (found, _) = repeated(sql(
-      s"select total from ($totals) where o_status = 's1' union all select total from ($totals) where o_status = 's2'"))
+    val (found, _) = repeated(
+      sql(
+        s"select total from ($totals) where o_status = 's1' union all select total from ($totals) where o_status = 's2'"))
     assertEquals(found.map(r => (r.nodes.size, r.merged.exact)), Seq((2, true)))
     assertEquals(found.head.copies, found.head.nodes)
     assertEquals(ors(found.head.merged.plan), 1)
   }
 
   test("places with equal plans are copies") {
-    val (found, _) = repeated(sql(
-      s"select total from ($totals) where o_status = 's1' union all select total from ($totals) where o_status = 's1'"))
+    val (found, _) = repeated(
+      sql(
+        s"select total from ($totals) where o_status = 's1' union all select total from ($totals) where o_status = 's1'"))
     assertEquals(found.map(_.copies.distinct.size), Seq(1))
   }
 
   test("the subplan has the columns of all places, and those of their filters, and no others") {
-    val (found, _) = repeated(sql(
-      s"select total from ($totals) where o_status = 's1' union all select n from ($totals) where o_status = 's2'"))
+    val (found, _) = repeated(
+      sql(
+        s"select total from ($totals) where o_status = 's1' union all select n from ($totals) where o_status = 's2'"))
     assertEquals(found.map(_.merged.plan.output.map(_.name).toSet), Seq(Set("total", "n", "o_status")))
   }
 
   test("a filter on the aggregate in one place only") {
-    val (found, _) = repeated(sql(
-      s"select total from ($totals) where o_status = 's1' and total > 3 " +
-        s"union all select total from ($totals) where o_status = 's2'"))
+    val (found, _) = repeated(
+      sql(
+        s"select total from ($totals) where o_status = 's1' and total > 3 " +
+          s"union all select total from ($totals) where o_status = 's2'"))
     assertEquals(found.map(r => (r.nodes.size, r.merged.exact)), Seq((2, false)))
   }
 
@@ -58,23 +62,26 @@ class RepeatedSubplansSuite extends SignerSuite {
   }
 
   test("a place without rows is left to the optimizer") {
-    val (found, _) = repeated(sql(
-      s"select total from ($totals) where o_status = 's1' union all select total from ($totals) where 1 = 2"))
+    val (found, _) = repeated(
+      sql(
+        s"select total from ($totals) where o_status = 's1' union all select total from ($totals) where 1 = 2"))
     assertEquals(found, Nil)
   }
 
   test("an expression that may fail keeps places apart") {
     spark.conf.set("spark.sql.ansi.enabled", "true")
     try {
-      val (_, refused) = repeated(sql(
-        s"select total from ($totals) where 1 / (c_segment - 1) > 0 union all select n from ($totals) where o_status = 's2'"))
+      val (_, refused) = repeated(
+        sql(
+          s"select total from ($totals) where 1 / (c_segment - 1) > 0 union all select n from ($totals) where o_status = 's2'"))
       assert(refused.map(_._2.code).contains("MAY_FAIL"), refused)
     } finally spark.conf.unset("spark.sql.ansi.enabled")
   }
 
   test("scans are read anew") {
-    val (found, _) = repeated(sql(
-      "select o_id from orders where o_status = 's1' union all select o_cust from orders where o_status = 's2'"))
+    val (found, _) = repeated(
+      sql(
+        "select o_id from orders where o_status = 's1' union all select o_cust from orders where o_status = 's2'"))
     assertEquals(found, Nil)
   }
 }
