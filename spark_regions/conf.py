@@ -267,8 +267,9 @@ CONFS: tuple[Conf, ...] = (
         "bool",
         "true",
         "runtime",
-        "Whether a subplan that stands in several places of a query, and that Spark computed anew for each of them in "
-        "an earlier run, is computed once where that pays for the shuffle that it takes.",
+        "Whether a subplan that stands in several places of a query, perhaps with other columns and filters in each, "
+        "is computed once where that pays for the shuffle that it takes: judged by how often Spark computed it in an "
+        "earlier run, or by the size of its sources.",
     ),
     Conf(
         "spark.regions.workflow.enabled",

@@ -29,7 +29,7 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """:param size_bytes: of a source, as Spark estimates it"""
+    """:param source_bytes: of a source, as Spark estimates it"""
 
     id: int
     operator: str
@@ -39,7 +39,26 @@ class Node:
     refusal: str
     session: bool
     row_bytes: float
-    size_bytes: float | None = None
+    source_bytes: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """Nodes that one subplan can stand in for, each under the rest of its own filters.
+
+    :param copies: for each node the first of them with the same plan, of which Spark may reuse the exchange
+    :param signature: of the subplan
+    :param exact: whether every row of the subplan is a row of some node
+    :param row_bytes: of the subplan
+    :param exchange: whether an exchange is added; an aggregate ends with one of its own
+    """
+
+    nodes: tuple[int, ...]
+    copies: tuple[int, ...]
+    signature: Signature
+    exact: bool
+    row_bytes: float
+    exchange: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +90,7 @@ class Plan:
     expressions: Mapping[str, tuple[str, ...]]
     conjunct_columns: Mapping[str, tuple[str, ...]]
     shared: tuple[Shared, ...] = ()
+    repeated: tuple[Repeated, ...] = ()
 
     def below(self, node: int) -> Iterator[int]:
         """`node` and everything below it, in pre-order."""
@@ -132,11 +152,15 @@ def parse_plan(message: Mapping[str, Any]) -> Plan:
         expressions = {str(k): tuple(map(str, v)) for k, v in message.get("expressions", {}).items()}
         conjunct_columns = {str(k): tuple(map(str, v)) for k, v in message.get("conjunctColumns", {}).items()}
         shared = tuple(_shared(each) for each in message.get("shared", ()))
+        repeated = tuple(_repeated(each) for each in message.get("repeated", ()))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise InvalidRequest(f"plan: {type(error).__name__}: {error}") from error
     parents = _parents(root, nodes)
     shared = tuple(each for each in shared if each.node in parents or each.node == root)
-    return Plan(root, nodes, parents, expressions, conjunct_columns, shared)
+    for each in repeated:
+        if len(each.nodes) < 2 or any(n not in nodes or nodes[n].signature is None for n in each.nodes):
+            raise InvalidRequest(f"plan: repeated {each.nodes} are not at least two signed nodes")
+    return Plan(root, nodes, parents, expressions, conjunct_columns, shared, repeated)
 
 
 def signature(raw: Mapping[str, Any]) -> Signature | None:
@@ -158,8 +182,19 @@ def _node(raw: Mapping[str, Any]) -> Node:
         refusal=str(refusal.get("code", "")),
         session=bool(raw.get("session", False)),
         row_bytes=float(raw.get("rowBytes") or 0.0),
-        size_bytes=float(raw["sizeBytes"]) if raw.get("sizeBytes") is not None else None,
+        source_bytes=None if raw.get("sourceBytes") is None else float(raw["sourceBytes"]),
     )
+
+
+def _repeated(raw: Mapping[str, Any]) -> Repeated:
+    signed = signature(raw)
+    nodes, copies = tuple(map(int, raw["nodes"])), tuple(map(int, raw["copies"]))
+    if signed is None or len(nodes) != len(copies) or not set(copies) <= set(nodes):
+        raise ValueError("a repeated subplan without lineage, or with copies that are not among its nodes")
+    return Repeated(
+        nodes, copies, signed, bool(raw.get("exact", False)), float(raw.get("rowBytes") or 0.0),
+        bool(raw.get("exchange", True)),
+    )  # fmt: skip
 
 
 def _shared(raw: Mapping[str, Any]) -> Shared:

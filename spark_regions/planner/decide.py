@@ -147,7 +147,7 @@ def propose(
         replaced = set(choice.loads) | {point.node for point, _ in choice.stores if point.ref is not None}
         replaced |= {point.node for point in proposal.persists}
         stored = {point.node for point, _ in choice.stores}
-        proposal.shares, lost = shares(plan, view, with_loads, rates, parallelism, replaced, stored, always)
+        proposal.shares, lost = shares(plan, view, with_loads, own, parallelism, replaced, stored, always)
         declines += lost
     proposal.declines = declines
     return proposal

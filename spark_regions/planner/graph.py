@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from spark_regions.dag.plan import Plan
 from spark_regions.dag.records import EdgeUse, GraphView, Variant
 from spark_regions.errors import CatalogBusy
+from spark_regions.recycle.repeats import query_key
 from spark_regions.store import graph as stored
 from spark_regions.store.catalog import Catalog
 from spark_regions.store.graph import Batch
@@ -54,6 +55,8 @@ class OperatorGraph:
     def view(self, plan: Plan, window: int) -> GraphView:
         """What is known about the operators of `plan`."""
         lineages = {node.signature.lineage for node in plan.nodes.values() if node.signature}
+        if plan.repeated:
+            lineages.add(query_key(plan))
         shared_cores = {shared.signature.core for shared in plan.shared}
         with self._lock:
             return self.catalog.read(lambda connection: self._view(connection, lineages, shared_cores, window))

@@ -99,7 +99,7 @@ def _shuffles(plan: Plan, number: int, above: int) -> str:
 
 def _bytes(plan: Plan, number: int) -> float:
     """An upper bound: what the sources below it hold."""
-    sizes = [plan.nodes[each].size_bytes for each in plan.below(number) if not plan.nodes[each].children]
+    sizes = [plan.nodes[each].source_bytes for each in plan.below(number) if not plan.nodes[each].children]
     return sum(size if size is not None else float("inf") for size in sizes)
 
 

@@ -36,7 +36,7 @@ from spark_regions.recycle.horizon.steps import Measured, Step, completed, encod
 from spark_regions.recycle.matching import Match
 from spark_regions.recycle.persist import Persisted, Persists
 from spark_regions.recycle.points import Decline, Point
-from spark_regions.recycle.repeats import Share
+from spark_regions.recycle.repeats import Share, run_of
 from spark_regions.stats.estimate import Estimate
 from spark_regions.stats.guess import guessed
 from spark_regions.stats.operators import own_seconds
@@ -67,6 +67,7 @@ class Remembered:
     :param position: how many queries were decided before
     :param shared: nodes that one computation stands in for
     :param recalled: nodes that are read from the block manager
+    :param alone: whether nothing is loaded, stored or persisted in it
     """
 
     plan: Plan
@@ -76,6 +77,7 @@ class Remembered:
     loads: dict[str, tuple[int, float, float]] = field(default_factory=dict)
     shared: set[int] = field(default_factory=set)
     recalled: set[int] = field(default_factory=set)
+    alone: bool = True
     decided: float = field(default_factory=time.monotonic)
 
 
@@ -153,6 +155,8 @@ class Session:
             return self._answer([], _observed(proposal) + proposal.declines)
         keeps, refused = planned_keeps(plan, proposal.choice, planned)
         declines = refused
+        keeping = {below for found in keeps for below in plan.below(found.node)}
+        proposal.shares = [share for share in proposal.shares if not _meets(plan, share, keeping)]
         stores = [(stored_point(found, rates, parallelism), "PLANNED") for found in keeps if found.level == STORE]
         proposal.choice = replace(proposal.choice, stores=(*proposal.choice.stores, *stores))
         actions, lost = self._act(proposal, remembered, query, confs, rates.stored_ratio)
@@ -163,6 +167,7 @@ class Session:
         for point in proposal.persists:
             actions += self._persist(point, confs)
         actions = self._released(actions, planned)
+        remembered.alone = not actions
         for share in proposal.shares:
             remembered.shared.update(share.nodes)
             actions += _share(share)
@@ -454,6 +459,9 @@ class Session:
             self.graph.record(lesson.fill, lesson.private, lesson.demanded)
             if remembered is not None:
                 self._step(query, event, remembered, partial)
+            if remembered is not None and remembered.alone and remembered.plan.repeated:
+                run = run_of(remembered.plan, bool(remembered.shared), float(event.get("seconds") or 0.0), time.time())
+                self.graph.record(lambda batch: batch.add_variant(run), (), ())
             self._price(query, lesson.totals)
             for name, load in ran.items():
                 self._loaded(name, load, remembered)
@@ -530,10 +538,16 @@ def _room(entry: Entry, point: Point, budget: int, now: float) -> Admit:
     return room
 
 
+def _meets(plan: Plan, share: Share, kept: set[int]) -> bool:
+    """Whether a share stands in for, or is part of, what is kept."""
+    return bool(kept) and any(below in kept for node in share.nodes for below in plan.below(node))
+
+
 def _share(share: Share) -> list[dict[str, Any]]:
     # Each place saves its part, so that the sum over the actions is the group's.
     saving = round(share.saving / len(share.nodes), 4)
-    common = {"kind": "share", "group": list(share.nodes), "saving": saving, "reason": share.reason}
+    common = {"kind": "share", "group": list(share.nodes), "saving": saving}
+    common |= {"reason": share.reason, "detail": share.detail}
     return [common | {"node": node} for node in share.nodes]
 
 

@@ -19,9 +19,9 @@ log = logging.getLogger("spark_regions")
 
 _ACTIONS = frozenset(
     {
-        "collect", "count", "first", "foreach", "foreachPartition", "head", "isEmpty", "show", "tail", "take", "toArrow",
-        "toJSON", "toLocalIterator", "toPandas", "save", "saveAsTable", "insertInto", "csv", "jdbc", "json", "orc",
-        "parquet", "text", "xml", "append", "create", "createOrReplace", "overwrite", "overwritePartitions", "replace",
+        "collect", "count", "first", "foreach", "foreachPartition", "head", "isEmpty", "show", "tail", "take",
+        "toArrow", "toJSON", "toLocalIterator", "toPandas", "save", "saveAsTable", "insertInto", "csv", "jdbc", "json",
+        "orc", "parquet", "text", "xml", "append", "create", "createOrReplace", "overwrite", "overwritePartitions", "replace",
     }
 )  # fmt: skip
 _WRITERS = frozenset({"write", "writeTo"})
@@ -92,7 +92,7 @@ def run(actions: Sequence[Action], *, workers: int | None = None, progress: bool
     limit = workers if workers is not None else min(8, _cores(session))
     results: dict[int, Any] = {}
     try:
-        with _bar(len(todo), progress) as advance:
+        with _Bar(len(todo), progress) as advance:
             for rank in ranks:
                 _run_rank(todo, rank, max(1, limit), results, advance)
     finally:
@@ -151,7 +151,8 @@ def _ranks(session: SparkSession | None, todo: Sequence[Action], known: Sequence
     if session is None or not jvm.is_classic(session) or len(known) < 2:
         return together
     answer = jvm.announce_json(session, [_announced(todo[place]) for place in known])
-    plan = json.loads(answer) if answer is not None else {"refusal": "the shim's jar is not on the class path"}
+    absent = {"refusal": "the shim's jar is not on the class path"}
+    plan: dict[str, Any] = absent if answer is None else json.loads(answer)
     ranks = [[known[place] for place in rank] for rank in plan.get("ranks", [])]
     if sorted(place for rank in ranks for place in rank) != sorted(known):
         log.warning(
@@ -174,7 +175,7 @@ def _cores(session: SparkSession | None) -> int:
     return int(session.sparkContext.defaultParallelism)
 
 
-class _bar:
+class _Bar:
     """A progress bar over a number of actions; calling what it gives moves it on by one."""
 
     def __init__(self, total: int, wanted: bool | None) -> None:

@@ -38,7 +38,7 @@ def guessed(plan: Plan) -> Guess:
         node = plan.nodes[number]
         below = [rows[child] for child in node.children]
         if not below:
-            size = node.size_bytes if node.size_bytes is not None else UNKNOWN_SOURCE_BYTES
+            size = node.source_bytes if node.source_bytes is not None else UNKNOWN_SOURCE_BYTES
             rows[number] = size / max(node.row_bytes, 1.0)
             seconds[number] = size / SCAN_BYTES_PER_SECOND
             continue

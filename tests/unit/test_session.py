@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import pytest
-from wire_client import decide, executed, report
+from wire_client import decide, executed, node, report
 
 from spark_regions.planner import session as module
+from spark_regions.planner.graph import OperatorGraph
 from spark_regions.store.admin import list_entries
 
 
@@ -74,8 +75,8 @@ def test_loaded_operators_teach_demand_but_no_time(session):
     from spark_regions.dag.plan import parse_plan
 
     view = session.graph.view(parse_plan(decide(report(), 4)), 20)
-    for node in report():
-        (variant,) = view.variants[node["lineage"]]
+    for each in report():
+        (variant,) = view.variants[each["lineage"]]
         assert (variant.demands, variant.executions, variant.seconds.count) == (3, 2, 2)
 
 
@@ -99,3 +100,42 @@ def test_a_column_given_twice_is_stored_once(session):
     session.observe({"event": "committed", "entry": store["entry"], "query": 2, "rows": 1, "bytes": 1, "seconds": 0.1})
     (load,) = session.decide(decide(twice(), 3))["actions"]
     assert (load["kind"], load["columns"]) == ("load", store["columns"])
+
+
+def shared_run(session, query, seconds):
+    """A union of two aggregates over one join, where nothing can be stored; whether the join was shared."""
+    nodes = [node(0, "Union", (1, 5), core="union", columns=("k", "sum"))]
+    for number, each in ((1, "agg1"), (5, "agg2")):
+        nodes += [
+            node(number, "Aggregate", (number + 1,), core=each, columns=("k", "sum")),
+            node(number + 1, "Join", (number + 2, number + 3), core="join", columns=("a", f"b{number}")),
+            node(number + 2, "Relation", (), core="left", columns=("a", "x")),
+            node(number + 3, "Relation", (), core="right", columns=("b", "x")),
+        ]
+    join = nodes[2]
+    group = {"nodes": [2, 6], "copies": [2, 6], "exact": True, "exchange": True, "rowBytes": 60}
+    group |= {name: join[name] for name in ("lineage", "core", "conjuncts", "columns")}
+    confs = {"maxBytes": 0, "sharing": True}
+    answer = session.decide(decide(nodes, query, confs=confs, repeated=[group]))
+    session.observe({"event": "executed", **executed(nodes, query, seconds=seconds)})
+    return [action["node"] for action in answer["actions"] if action["kind"] == "share"], answer["declines"]
+
+
+def test_sharing_that_disappoints_is_withdrawn_and_the_catalog_knows(session):
+    assert shared_run(session, 1, seconds=10.0)[0] == []
+    assert shared_run(session, 2, seconds=12.0)[0] == [2, 6]
+    session.graph.flush()
+    later = module.Session(
+        session.store,
+        OperatorGraph(session.store.catalog, session.run, session.graph.location),
+        session.run,
+        module.Counters(),
+    )
+    shared, declines = shared_run(later, 3, seconds=10.0)
+    assert shared == []
+    assert [d["detail"] for d in declines if d["code"] == "DISAPPOINTED"] == ["12.00 s with it, 10.00 s without"]
+
+
+def test_sharing_that_helps_goes_on(session):
+    shared_run(session, 1, seconds=12.0)
+    assert [shared_run(session, query, seconds=8.0)[0] for query in (2, 3, 4)] == [[2, 6]] * 3

@@ -22,7 +22,8 @@ final class DecisionNotes(val query: Long, session: String) {
       action.path("entry").asText(""),
       action.path("saving").asDouble(0),
       action.path("reason").asText(""),
-      failed
+      failed,
+      action.path("detail").asText("")
     )
 
   def decline(node: Int, operator: String, why: Refusal): Unit =

@@ -107,8 +107,9 @@ object RegionsConf {
 
   val sharingEnabled: ConfigEntry[Boolean] = runtime(
     "sharing.enabled",
-    "Whether a subplan that stands in several places of a query, and that Spark computed anew for each of them in an " +
-      "earlier run, is computed once where that pays for the shuffle that it takes."
+    "Whether a subplan that stands in several places of a query, perhaps with other columns and filters in each, is " +
+      "computed once where that pays for the shuffle that it takes: judged by how often Spark computed it in an " +
+      "earlier run, or by the size of its sources."
   )
     .booleanConf.createWithDefault(true)
 

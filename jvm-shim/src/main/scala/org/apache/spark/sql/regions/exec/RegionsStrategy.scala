@@ -18,6 +18,8 @@ case class RegionsStrategy(session: SparkSession) extends SparkStrategy {
       Stores.register(tee.order)
       TeeExec(planLater(child), order) :: Nil
 
+    case SharedSubplan(child) if SharedSubplan.endsWithExchange(child) => planLater(child) :: Nil
+
     case shared: SharedSubplan =>
       val partitioning = shared.partitioning(session.sessionState.conf.numShufflePartitions)
       ShuffleExchangeExec(partitioning, planLater(shared.child), REPARTITION_BY_COL) :: Nil

@@ -1,13 +1,14 @@
 package org.apache.spark.sql.regions.exec
 
-import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet}
-import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Statistics, UnaryNode}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet, Expression}
+import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
+import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.types.{DataType, MapType, VariantType}
 
 /**
- * A subplan that stands in several places of a query and is computed once: an exchange is planned here, and Spark reuses equal
- * exchanges. Nothing is pushed or pruned through it, so that the places stay equal.
+ * A subplan that stands in several places of a query and is computed once: an exchange is planned here, where the subplan does
+ * not end with one, and Spark reuses equal exchanges. Nothing is pushed or pruned through it, so that the places stay equal.
  */
 case class SharedSubplan(child: LogicalPlan) extends UnaryNode {
   override def output: Seq[Attribute] = child.output
@@ -24,6 +25,28 @@ case class SharedSubplan(child: LogicalPlan) extends UnaryNode {
 private[regions] object SharedSubplan {
   def hashable(dataType: DataType): Boolean = !dataType.existsRecursively {
     case _: MapType | _: VariantType => true
+    case _ => false
+  }
+
+  /**
+   * Whether the plan is an aggregate that Spark computes in two phases with an exchange in between: to merge the few rows of the
+   * first phase at each place costs less than an exchange more. None is planned where a join or an aggregate below has left the
+   * rows of a group together.
+   */
+  def endsWithExchange(plan: LogicalPlan): Boolean = plan match {
+    case Project(_, child) => endsWithExchange(child)
+    case Filter(_, child) => endsWithExchange(child)
+    case Aggregate(grouping, _, child, _) =>
+      val keys = AttributeSet(grouping.flatMap(_.references))
+      def together(partitioned: Seq[Expression]): Boolean =
+        partitioned.nonEmpty && partitioned.forall(_.references.subsetOf(keys))
+      grouping.nonEmpty && !child.exists {
+        case ExtractEquiJoinKeys(_, left, right, _, _, _, _, _) => together(left) || together(right)
+        case below: Aggregate => together(below.groupingExpressions) || below.groupingExpressions.isEmpty
+        case below: Window => together(below.partitionSpec)
+        case _: Project | _: Filter | _: Union | _: LeafNode | _: Generate | _: Expand => false
+        case _ => true
+      }
     case _ => false
   }
 }

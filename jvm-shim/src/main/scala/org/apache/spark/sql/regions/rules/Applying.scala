@@ -1,6 +1,6 @@
 package org.apache.spark.sql.regions.rules
 
-import scala.collection.mutable.{ArrayBuffer, HashMap}
+import scala.collection.mutable.ArrayBuffer
 import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.JsonNode
@@ -20,6 +20,7 @@ private[rules] final class Applying(
     notes: DecisionNotes,
     signed: SignedQuery,
     shared: Seq[SharedPoint],
+    repeated: Seq[RepeatedSubplan],
     answer: JsonNode) {
 
   private val counters = runtime.counters
@@ -27,7 +28,6 @@ private[rules] final class Applying(
   private val loads = ArrayBuffer.empty[LoadUse]
   private val stores = ArrayBuffer.empty[StoreUse]
   private val persists = ArrayBuffer.empty[PersistUse]
-  private val mergedBefore = HashMap.empty[Seq[Int], Either[Refusal, MergedSubplans]]
 
   def rewrite(): Applied = {
     elements(answer, "declines").foreach { d =>
@@ -179,21 +179,13 @@ private[rules] final class Applying(
   /** A subplan with the rows of the node and the columns of its whole group; Spark reuses the exchange on top of it. */
   private def share(node: SignedNode, action: JsonNode): Either[Refusal, LogicalPlan] =
     for {
-      merged <- merged(elements(action, "group").map(_.asInt(-1)))
-      fresh = MergedSubplans.renewed(merged.plan)
-      conjuncts <- node.signature.map(_.conjuncts.toSet)
-      read <- signed.over(node, SharedSubplan(fresh), merged.columns.zip(fresh.output), conjuncts)
+      group <- repeated.find(_.nodes == elements(action, "group").map(_.asInt(-1)))
+        .toRight(Refusal("UNKNOWN_ACTION", "share"))
+      read <- group.merged.over(signed, node)
     } yield {
       counters.add(Counters.shares)
       read
     }
-
-  private def merged(group: Seq[Int]): Either[Refusal, MergedSubplans] =
-    mergedBefore.getOrElseUpdate(
-      group,
-      Either.cond(group.nonEmpty && group.forall(signed.nodes.indices.contains), (), Refusal("UNKNOWN_ACTION", "share"))
-        .flatMap(_ => MergedSubplans(group.map(signed.nodes(_)).map(n => n.plan -> signed.storeColumns(n))))
-    )
 
   private def persist(
       node: SignedNode,

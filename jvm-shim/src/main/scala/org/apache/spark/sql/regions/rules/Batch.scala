@@ -40,7 +40,7 @@ object Batch {
       val signed = runtime.recycling.sign(session, plan)
       val shared =
         SharedPoints.of(session, runtime, signed, SharedDataFrames.of(analyzed), DecideRequest.mostOffers)
-      DecideRequest(session, runtime, 0, signed, shared, DecideRequest.mostOffers)
+      DecideRequest(session, runtime, 0, signed, shared, DecideRequest.mostOffers, Nil)
     }
   }
 }

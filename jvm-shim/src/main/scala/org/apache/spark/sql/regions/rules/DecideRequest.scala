@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.datasources.LogicalRelation
 import org.apache.spark.sql.regions._
-import org.apache.spark.sql.regions.exec.StorableTypes
+import org.apache.spark.sql.regions.exec.{SharedSubplan, StorableTypes}
 
 /** The `decide` message of docs/protocol.md. */
 private[rules] object DecideRequest {
@@ -22,7 +22,8 @@ private[rules] object DecideRequest {
       query: Long,
       signed: SignedPlan,
       shared: Seq[SharedPoint],
-      offered: Int): JMap[String, Any] = {
+      offered: Int,
+      repeated: Seq[RepeatedSubplan]): JMap[String, Any] = {
     val conf = session.sessionState.conf
     record(
       "type" -> "decide",
@@ -48,7 +49,8 @@ private[rules] object DecideRequest {
       "nodes" -> signed.nodes.map(node).asJava,
       "expressions" -> signed.expressions.map { case (d, inputs) => d -> inputs.asJava }.asJava,
       "conjunctColumns" -> signed.conjunctColumns.map { case (d, columns) => d -> columns.asJava }.asJava,
-      "shared" -> shared.map(point).asJava
+      "shared" -> shared.map(point).asJava,
+      "repeated" -> repeated.map(group).asJava
     )
   }
 
@@ -57,8 +59,7 @@ private[rules] object DecideRequest {
       "id" -> n.id,
       "operator" -> n.plan.nodeName,
       "children" -> n.children.asJava,
-      "rowBytes" -> width(n.plan.output)) ++
-      Option.when(n.plan.children.isEmpty)("sizeBytes" -> n.plan.stats.sizeInBytes.min(Long.MaxValue).toLong)
+      "rowBytes" -> width(n.plan.output)) ++ relation(n)
     // Neither stored nor loaded: an entry has the rows, but not the order or the partitions that somebody asked for.
     n.signature.filterOrElse(_ => n.notStorable.isEmpty, n.notStorable.get) match {
       case Right(s) =>
@@ -71,6 +72,12 @@ private[rules] object DecideRequest {
       case Left(refusal) =>
         record(common ++ Seq("storable" -> false, "session" -> false, "refusal" -> why(refusal)): _*)
     }
+  }
+
+  /** Bytes of a relation as the source counts them, with all of its columns. */
+  private def relation(n: SignedNode): Option[(String, Any)] = n.plan match {
+    case relation: LogicalRelation => Some("sourceBytes" -> relation.stats.sizeInBytes.min(Long.MaxValue).toLong)
+    case _ => None
   }
 
   /** A relation as it stands on disk, perhaps with fewer columns, brings nothing when stored once more. */
@@ -92,6 +99,15 @@ private[rules] object DecideRequest {
       "held" -> p.held.nonEmpty,
       "rowBytes" -> width(p.columns.map(_._2))) ++
       signature(p.signature.copy(columns = p.columns.map(_._1))): _*)
+
+  private def group(r: RepeatedSubplan): JMap[String, Any] = record(
+    Seq[(String, Any)](
+      "nodes" -> r.nodes.asJava,
+      "copies" -> r.copies.asJava,
+      "exact" -> r.merged.exact,
+      "exchange" -> !SharedSubplan.endsWithExchange(r.merged.plan),
+      "rowBytes" -> width(r.merged.plan.output)
+    ) ++ signature(r.merged.signature): _*)
 
   private def signature(s: Signature): Seq[(String, Any)] = Seq(
     "lineage" -> s.lineage,

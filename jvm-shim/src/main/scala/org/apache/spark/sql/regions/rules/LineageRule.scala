@@ -70,13 +70,17 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
   private def ask(signed: SignedQuery): Option[Applied] = {
     Stores.awaitCommits(Deciding.commitMillis)
     val frames = if (subquery) Nil else SharedDataFrames.taken()
-    ask(signed, frames, 0)
+    ask(signed, frames, 0, repeated(signed))
   }
 
   @annotation.tailrec
-  private def ask(signed: SignedQuery, frames: Seq[LogicalPlan], offers: Int): Option[Applied] = {
+  private def ask(
+      signed: SignedQuery,
+      frames: Seq[LogicalPlan],
+      offers: Int,
+      repeated: Seq[RepeatedSubplan]): Option[Applied] = {
     val shared = SharedPoints.of(session, runtime, signed, frames, offers)
-    val request = DecideRequest(session, runtime, query, signed, shared, offers)
+    val request = DecideRequest(session, runtime, query, signed, shared, offers, repeated)
     val began = System.nanoTime()
     val answer = runtime.planner.request(request, conf.getConf(RegionsConf.plannerDeadline))
     notes.plannerSeconds += (System.nanoTime() - began) / 1e9
@@ -86,12 +90,20 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
         None
       case Right(decision) if math.min(decision.path("offer").asInt(0), DecideRequest.mostOffers) > offers =>
         // The planner knows this job, and wants to see more of what the query is built on.
-        ask(signed, frames, math.min(decision.path("offer").asInt(0), DecideRequest.mostOffers))
+        ask(signed, frames, math.min(decision.path("offer").asInt(0), DecideRequest.mostOffers), repeated)
       case Right(decision) =>
         notes.planned(decision)
-        Some(new Applying(session, runtime, notes, signed, shared, decision).rewrite())
+        Some(new Applying(session, runtime, notes, signed, shared, repeated, decision).rewrite())
     }
   }
+
+  private def repeated(signed: SignedQuery): Seq[RepeatedSubplan] =
+    if (!conf.getConf(RegionsConf.sharingEnabled)) Nil
+    else {
+      val (found, refused) = new RepeatedSubplans(signed, runtime.recycling.sign(session, _))()
+      refused.foreach { case (node, why) => notes.decline(node, signed.nodes(node).plan.nodeName, why) }
+      found
+    }
 
   private def noteRefusals(signed: SignedQuery): Unit = signed.nodes.foreach { node =>
     node.signature.left.foreach { refusal =>

@@ -36,7 +36,8 @@ object WhyNot {
 
   /** Asked in observe mode, which reserves nothing. */
   private def declines(session: SparkSession, runtime: RegionsRuntime, signed: SignedQuery): Map[Int, Refusal] = {
-    val request = DecideRequest(session, runtime, runtime.nextQuery(), signed, Nil, DecideRequest.mostOffers)
+    val request =
+      DecideRequest(session, runtime, runtime.nextQuery(), signed, Nil, DecideRequest.mostOffers, Nil)
     request.put("mode", "observe")
     runtime.planner.request(request, session.sessionState.conf.getConf(RegionsConf.plannerDeadline)) match {
       case Left(refusal) => Map(0 -> refusal)

@@ -69,7 +69,8 @@ object RegionsExplain {
   private def action(a: DecidedAction): String = a.refusal match {
     case Some(r) => s"  could not ${a.kind} ${a.entry} at ${a.operator} (${a.node}) [${r.code}]${detail(r.detail)}"
     case None =>
-      f"  ${a.kind} ${a.entry} at ${a.operator} (${a.node}), predicted saving ${a.savingSeconds}%.2f s [${a.reason}]"
+      f"  ${a.kind} ${a.entry} at ${a.operator} (${a.node}), predicted saving ${a.savingSeconds}%.2f s [${a.reason}]" +
+        detail(a.detail)
   }
 
   private def decline(d: DeclinedNode): String = s"  declined ${d.operator} (${d.node}) [${d.code}]${detail(d.detail)}"

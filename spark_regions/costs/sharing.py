@@ -1,0 +1,202 @@
+"""What it costs to compute a repeated subplan in each of its places, and once for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from spark_regions.dag.plan import Plan, Repeated
+from spark_regions.dag.records import GraphView
+from spark_regions.stats.estimate import Estimate
+from spark_regions.stats.operators import bytes_of
+
+SHUFFLE_BYTES_PER_SECOND = 150e6
+"""What one core writes to, or reads from, a shuffle."""
+SHUFFLE_ROW_BYTES = 64.0
+"""A narrower row costs as much: its key is hashed, and it is copied by itself."""
+STAGE_SECONDS = 0.05
+"""A shuffle more is a stage more to plan, to start and to wait for."""
+
+SECONDS_PER_ROW = {"Join": 0.3e-6, "Aggregate": 0.3e-6, "Window": 0.8e-6}
+"""The weights of `Attribution` in the shim with the shuffles that go along, for operators that were never measured."""
+SECONDS_PER_SOURCE_ROW = 0.25e-6
+COMPRESSION = 2.0
+"""Rows of a columnar file in memory against the file."""
+REDUCTION = 1 / 3
+"""What a filter or an aggregate is taken to leave of its input."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharingCosts:
+    """All in seconds on the present cores.
+
+    :param times: how often Spark computes the subplan by itself
+    :param apart: to compute it that often
+    :param once: to compute it for all places
+    :param moved: to write it to a shuffle, and to read it at each place
+    """
+
+    times: float
+    apart: float
+    once: float
+    moved: float
+
+    @property
+    def saving(self) -> float:
+        return self.apart - self.once - self.moved - STAGE_SECONDS
+
+    def __str__(self) -> str:
+        return (
+            f"computed {self.times:.1f} times in {self.apart:.2f} s, once in {self.once:.2f} s, "
+            f"shuffle {self.moved:.2f} s"
+        )
+
+
+def measured(
+    plan: Plan,
+    view: GraphView,
+    repeated: Repeated,
+    seconds: Mapping[int, Estimate],
+    own: Mapping[int, Estimate],
+    parallelism: int,
+) -> SharingCosts | None:
+    """From earlier runs of the places; None where one of them was never measured.
+
+    Worked example on two cores: two places with the same rows, 6 s each, computed twice, 300 MB: apart 12 s, once 6 s,
+    moved (300 MB written + 2 · 300 MB read) / 150 MB/s / 2 = 3 s.
+
+    :param seconds: to compute each node
+    :param own: task-seconds of each node alone
+    """
+    times = apart = size = 0.0
+    for nodes in rows_apart(plan, repeated.nodes):
+        runs = computed(plan, view, nodes)
+        each = max((seconds[number].value for number in nodes if number in seconds), default=None)
+        width = [
+            known.value * max(1.0, repeated.row_bytes / max(plan.nodes[number].row_bytes, 1.0))
+            * max(1.0, SHUFFLE_ROW_BYTES / max(repeated.row_bytes, 1.0))
+            for number in nodes
+            if (known := bytes_of(plan.nodes[number], view)) is not None
+        ]  # fmt: skip
+        if runs is None or each is None or not width:
+            return None
+        times += runs
+        apart += runs * each
+        size += max(width)
+    alone = {number: estimate.value for number, estimate in own.items()}
+    firsts = [nodes[0] for nodes in rows_apart(plan, repeated.nodes)]
+    whole = sum(
+        max((seconds[number].value for number in nodes if number in seconds), default=0.0)
+        for nodes in rows_apart(plan, repeated.nodes)
+    )
+    once = whole * together(plan, firsts, alone)
+    return SharingCosts(times, apart, once, _moved(size, repeated, len(firsts), parallelism))
+
+
+def guessed(plan: Plan, repeated: Repeated, parallelism: int) -> SharingCosts | None:
+    """From the sizes of the sources, before anything ran; None where they are unknown.
+
+    Spark reuses what has the same plan in two places, so that only places with other plans count as computed again.
+    """
+    rows: dict[int, float] = {}
+    alone: dict[int, float] = {}
+    for place in repeated.nodes:
+        for number in reversed(list(plan.below(place))):
+            node = plan.nodes[number]
+            if node.children:
+                rows[number] = max(rows[child] for child in node.children)
+                alone[number] = rows[number] * SECONDS_PER_ROW.get(node.operator, 0.0)
+            elif node.source_bytes is None:
+                return None
+            else:
+                rows[number] = COMPRESSION * node.source_bytes / max(node.row_bytes, 1.0)
+                alone[number] = rows[number] * SECONDS_PER_SOURCE_ROW
+    firsts = sorted(set(repeated.copies))
+    each = {first: sum(alone[below] for below in plan.below(first)) / max(parallelism, 1) for first in firsts}
+    apart = sum(each.values())
+    other_rows = [nodes[0] for nodes in rows_apart(plan, repeated.nodes)]
+    once = sum(each.get(first, 0.0) for first in other_rows) * together(plan, other_rows, alone)
+    reduced = any(plan.nodes[below].operator in ("Filter", "Aggregate") for below in plan.below(firsts[0]))
+    size = max(rows[first] for first in firsts) * max(repeated.row_bytes, SHUFFLE_ROW_BYTES)
+    moved = _moved(size * (REDUCTION if reduced else 1.0), repeated, len(other_rows), parallelism)
+    return SharingCosts(float(len(firsts)), apart, once, moved)
+
+
+def rows_apart(plan: Plan, nodes: Iterable[int]) -> list[tuple[int, ...]]:
+    """The nodes, those with the same rows together."""
+    found: dict[str, list[int]] = {}
+    for number in nodes:
+        signed = plan.nodes[number].signature
+        found.setdefault(signed.lineage if signed else "", []).append(number)
+    return [tuple(group) for group in found.values()]
+
+
+def together(plan: Plan, places: list[int], own: Mapping[int, float]) -> float:
+    """Work of one subplan for all places, as a share of theirs added up.
+
+    Operators with the same rows in each place, and those that read the same rows, work once; the others work on the
+    rows of all.
+
+    Worked example: two places join the same sales (scan 4) with the dates (scan 1) of another year each (join 2,
+    aggregate 1). Scans and the join's probe work once, both aggregates' work is done: 4 + 1 + 2 + 1 + 1 = 9 of 16.
+    """
+    lineages = [{_lineage(plan, below) for below in plan.below(place)} for place in places]
+    common = set.intersection(*lineages) - {""}
+    most: dict[tuple[str, str, int], float] = {}
+    whole = 0.0
+    for place in places:
+        here: dict[tuple[str, str, int], float] = {}
+        for below in plan.below(place):
+            key = _work(plan, place, below, common)
+            here[key] = here.get(key, 0.0) + own.get(below, 0.0)
+        whole += sum(here.values())
+        for key, seconds in here.items():
+            most[key] = max(most.get(key, 0.0), seconds)
+    return sum(most.values()) / whole if whole > 0 else 1.0
+
+
+def computed(plan: Plan, view: GraphView, nodes: Iterable[int]) -> float | None:
+    """How often Spark computed the rows in an earlier run of the query; None where nothing was counted.
+
+    An operator that is reused is not executed, and so not timed.
+    """
+    times = 0.0
+    known = False
+    seen: set[tuple[str, str]] = set()
+    for number in nodes:
+        node = plan.nodes[number]
+        assert node.signature is not None
+        key = (node.operator, node.signature.shape)
+        if key in seen:
+            continue
+        seen.add(key)
+        for variant in view.variants.get(node.signature.lineage, ()):
+            if variant.kind == node.operator and variant.has_columns(node.signature) and variant.executions:
+                times += variant.seconds.count / variant.executions
+                known = True
+    return times if known else None
+
+
+def _work(plan: Plan, place: int, node: int, common: set[str]) -> tuple[str, str, int]:
+    """Operators that do the same work in several places have the same key."""
+    operator, lineage = plan.nodes[node].operator, _lineage(plan, node)
+    if lineage in common:
+        return operator, lineage, -1
+    signed = plan.nodes[node].signature
+    if signed and any(_lineage(plan, child) in common for child in plan.nodes[node].children):
+        return operator, signed.core, -1
+    return operator, lineage, node
+
+
+def _lineage(plan: Plan, node: int) -> str:
+    signed = plan.nodes[node].signature
+    return signed.lineage if signed else ""
+
+
+def _moved(size: float, repeated: Repeated, kinds: int, parallelism: int) -> float:
+    # Where rows came in that no place has, how many is unknown: as many as every filter with every other could let in.
+    size *= 1.0 if repeated.exact else float(kinds)
+    # An aggregate's own exchange was written in each case; its rows are read and merged at each place.
+    return (
+        size * (len(repeated.nodes) + (1 if repeated.exchange else 0)) / SHUFFLE_BYTES_PER_SECOND / max(parallelism, 1)
+    )
