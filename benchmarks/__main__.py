@@ -27,6 +27,8 @@ BENCHMARKS = (
     "planning",
     "tee",
     "shared_subplans",
+    "workflow",
+    "batch",
     "region_plans",
     "skew_simulation",
 )
@@ -59,6 +61,15 @@ HEADLINES: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("sum_ratio", "TPC-DS queries with shared subplans, plugin / plain", "<= 0.85"),
         ("queries_beyond_1.05_plus_50_ms", "queries above 1.05 x + 50 ms", "none"),
     ),
+    "workflow": (
+        ("second_run_over_hand", "second run, planned as a whole / every shared node persisted by hand", "<= 0.90"),
+        ("second_run_over_plain", "second run, planned as a whole / plain", "<= 0.50"),
+        ("third_run_same_files_over_plain", "third run, on the same files / plain", ""),
+        ("peak_storage_memory_bytes", "peak storage memory, bytes", ""),
+        ("peak_storage_disk_bytes", "peak persisted bytes on disk", ""),
+        ("spilled_bytes", "bytes spilled by stages", ""),
+    ),
+    "batch": (("run_over_one_by_one", "run([8 writes]) / the same one by one", ""),),
     "skew_simulation": (
         ("largest_ours_over_bound", "simulated makespan / bound, by workers: rows may be spread", "<= 1.10"),
         ("largest_ours_over_aqe", "simulated makespan / adaptive execution's", "<= 1.05"),

@@ -20,11 +20,12 @@ log = logging.getLogger("spark_regions")
 _ACTIONS = frozenset(
     {
         "collect", "count", "first", "foreach", "foreachPartition", "head", "isEmpty", "show", "tail", "take",
-        "toArrow", "toJSON", "toLocalIterator", "toPandas", "save", "saveAsTable", "insertInto", "csv", "jdbc", "json",
-        "orc", "parquet", "text", "xml", "append", "create", "createOrReplace", "overwrite", "overwritePartitions", "replace",
+        "toArrow", "toJSON", "toLocalIterator", "toPandas", "save", "saveAsTable", "insertInto", "csv", "jdbc",
+        "json", "orc", "parquet", "text", "xml", "append", "create", "createOrReplace", "overwrite",
+        "overwritePartitions", "replace",
     }
 )  # fmt: skip
-_WRITERS = frozenset({"write", "writeTo"})
+"""Of DataFrames, their writers and their version 2 writers."""
 _NEITHER_BASE = "expected later(frame).<action>(...), or a function without arguments"
 
 
@@ -94,7 +95,7 @@ def run(actions: Sequence[Action], *, workers: int | None = None, progress: bool
     try:
         with _Bar(len(todo), progress) as advance:
             for rank in ranks:
-                _run_rank(todo, rank, max(1, limit), results, advance)
+                _run_rank(session, todo, rank, max(1, limit), results, advance)
     finally:
         if session is not None and jvm.is_classic(session):
             jvm.announce_json(session, [])
@@ -102,13 +103,19 @@ def run(actions: Sequence[Action], *, workers: int | None = None, progress: bool
 
 
 def _run_rank(
-    todo: Sequence[Action], rank: Sequence[int], limit: int, results: dict[int, Any], advance: Callable[[], None]
+    session: SparkSession | None,
+    todo: Sequence[Action],
+    rank: Sequence[int],
+    limit: int,
+    results: dict[int, Any],
+    advance: Callable[[], None],
 ) -> None:
     from pyspark.util import inheritable_thread_target
 
+    inherited = inheritable_thread_target(session) if session is not None else inheritable_thread_target
     with ThreadPoolExecutor(max_workers=min(limit, max(len(rank), 1)), thread_name_prefix="regions-run") as pool:
         # Each thread gets the caller's local properties: scheduler pool, job group, description.
-        futures = {pool.submit(inheritable_thread_target(_do), todo[place]): place for place in rank}
+        futures = {pool.submit(inherited(_do), todo[place]): place for place in rank}
         try:
             for future in as_completed(futures):
                 results[futures[future]] = future.result()
