@@ -62,6 +62,8 @@ def rates_of(learned: Mapping[str, float]) -> Rates:
         rates = replace(rates, write_bytes_per_second=learned["write"])
     if learned.get("ratio", 0) > 0:
         rates = replace(rates, stored_ratio=learned["ratio"])
+    if learned.get("persisted_ratio", 0) > 0:
+        rates = replace(rates, persisted_ratio=learned["persisted_ratio"])
     return rates
 
 

@@ -19,7 +19,8 @@ PERSIST_OVERHEAD_SECONDS = 0.02
 class Rates:
     """Speed of one task at a store location.
 
-    :param stored_ratio: bytes of the files per estimated byte in memory
+    :param stored_ratio: bytes of the files per estimated byte of the rows
+    :param persisted_ratio: the same of the block manager's columnar format
     """
 
     read_bytes_per_second: float = READ_BYTES_PER_SECOND
@@ -27,6 +28,7 @@ class Rates:
     read_overhead_seconds: float = READ_OVERHEAD_SECONDS
     write_overhead_seconds: float = WRITE_OVERHEAD_SECONDS
     stored_ratio: float = 1.0
+    persisted_ratio: float = 0.7
 
     def read_seconds(self, size_bytes: float, parallelism: int) -> float:
         """Eq. 4, card · width / bps, spread over the cores, with a fixed part for every load.
@@ -43,6 +45,10 @@ class Rates:
         """
         return size_bytes / self.write_bytes_per_second / max(parallelism, 1) + self.write_overhead_seconds
 
+    def level_bytes(self, row_bytes: float, persisted: bool) -> float:
+        """What rows of that size take there."""
+        return row_bytes * (self.persisted_ratio if persisted else self.stored_ratio)
+
     def level_read_seconds(self, size_bytes: float, parallelism: int, persisted: bool) -> float:
         """To read what is kept in the block manager, or in the store."""
         if not persisted:
@@ -52,5 +58,5 @@ class Rates:
     def level_write_seconds(self, size_bytes: float, parallelism: int, persisted: bool) -> float:
         """To keep it there while it is computed."""
         if not persisted:
-            return self.write_seconds(size_bytes * self.stored_ratio, parallelism)
+            return self.write_seconds(size_bytes, parallelism)
         return size_bytes / PERSIST_WRITE_BYTES_PER_SECOND / max(parallelism, 1) + PERSIST_OVERHEAD_SECONDS

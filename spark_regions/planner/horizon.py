@@ -233,7 +233,8 @@ class Horizon:
             self._work = None
             if work_now.schedule is not None:
                 self._schedule = work_now.schedule
-                self._expected |= {key_of(r): r.bytes for r in work_now.schedule.results}
+                sizes = {key_of(r): rates.level_bytes(r.bytes, True) for r in work_now.schedule.results}
+                self._expected |= sizes
 
     def _wanted(
         self, make: Make, schedule: Schedule, place: int, plan: Plan, now: Mapping[int, int], ahead: set[int]

@@ -48,6 +48,8 @@ from spark_regions.store.store import Admit, Run, Store
 log = logging.getLogger("spark_regions.planner")
 
 REMEMBERED_QUERIES = 256
+MIN_SIZED_BYTES = 256 * 1024
+"""Of smaller results the size says nothing about larger ones."""
 BATCH_SECONDS = 3.0
 """How long a batch waits for its plan; nothing else runs meanwhile."""
 MAX_STEPS = 500
@@ -131,7 +133,7 @@ class Session:
         self.ttl_seconds = confs.ttl_seconds
         rates = rates_of(self.graph.calibration)
         if self.horizon and confs.workflow and int(message.get("offered") or 0) < OFFERS:
-            budget, kept, stored = self._means(confs, rates)
+            budget, kept, stored = self._means(confs)
             # While the driver signs what it is asked for, the run is planned.
             self.horizon.prepare(budget, rates, parallelism, kept, stored)
             if self.horizon.wants_more(plan):
@@ -180,15 +182,15 @@ class Session:
         """What the last run of this application tells about the query."""
         if not self.horizon or not confs.workflow:
             return None
-        budget, kept, stored = self._means(confs, rates)
+        budget, kept, stored = self._means(confs)
         return self.horizon.advise(query, plan, budget, rates, parallelism, kept, stored)
 
-    def _means(self, confs: Confs, rates: Rates) -> tuple[Budget, dict[Key, float], Stored]:
+    def _means(self, confs: Confs) -> tuple[Budget, dict[Key, float], Stored]:
         """What may be kept, and what is kept and stored now."""
         recycling = confs.recycle and confs.strategy != "off"
         budget = Budget(
             persist=confs.persist_max_bytes if confs.persist else 0.0,
-            store=confs.max_bytes * rates.stored_ratio if recycling else 0.0,
+            store=float(confs.max_bytes) if recycling else 0.0,
         )
         kept = {each.planned: float(each.bytes) for each in self.persists.kept if each.planned}
 
@@ -217,7 +219,7 @@ class Session:
         steps = [self._expected_step(query, confs, parallelism) for query in queries]
         self.horizon = Horizon(completed(steps), together=True)
         rates = rates_of(self.graph.calibration)
-        budget, kept, stored = self._means(confs, rates)
+        budget, kept, stored = self._means(confs)
         self.horizon.prepare(budget, rates, parallelism, kept, stored, BATCH_SECONDS)
         return {"release": released, **self.horizon.order()}
 
@@ -385,7 +387,8 @@ class Session:
 
     def _keep(self, found: Wanted, advice: Advice | None, confs: Confs) -> list[dict[str, Any]]:
         """Actions that persist a planned result."""
-        result = Persisted("", found.signature, found.rows, int(found.bytes), found.recompute, found.key)
+        size = int(rates_of(self.graph.calibration).level_bytes(found.bytes, True))
+        result = Persisted("", found.signature, found.rows, size, found.recompute, found.key, found.bytes)
         name, released = self.persists.keep(result, confs.persist_max_bytes)
         actions: list[dict[str, Any]] = [{"kind": "unpersist", "entry": each} for each in released]
         if name is None:
@@ -395,7 +398,7 @@ class Session:
             *actions,
             {
                 "kind": "persist", "node": found.node, "ref": found.ref, "entry": name,
-                "columns": list(found.signature.columns), "level": "MEMORY_AND_DISK", "maxBytes": int(found.bytes),
+                "columns": list(found.signature.columns), "level": "MEMORY_AND_DISK", "maxBytes": size,
                 "saving": round(found.saving, 4), "reason": "PLANNED",
             },
         ]  # fmt: skip
@@ -418,8 +421,13 @@ class Session:
     def _persisted(self, name: str, size: int) -> None:
         self.persists.resize(name, size)
         kept = self.persists.get(name)
-        if kept is not None and kept.planned is not None:
-            self.horizon.resized(kept.planned, float(size))
+        if kept is None or kept.planned is None:
+            return
+        self.horizon.resized(kept.planned, float(size))
+        if kept.row_bytes > MIN_SIZED_BYTES and size:
+            ratio = min(4.0, max(0.02, size / kept.row_bytes))
+            self.graph.learn("persisted_ratio", blended(self.graph.calibration.get("persisted_ratio"), ratio))
+            kept.row_bytes = 0.0
 
     def _persist(self, point: Point, confs: Confs) -> list[dict[str, Any]]:
         name, released = self.persists.admit(point, confs.persist_max_bytes)
@@ -519,7 +527,7 @@ class Session:
                 wall = time.monotonic() - held.decided
                 self.store.price(name, max(0.0, wall - float(event.get("seconds") or 0) / held.parallelism))
         expected = self._expected.pop(name, 0.0)
-        if expected > 256 * 1024 and size:
+        if expected > MIN_SIZED_BYTES and size:
             ratio = min(4.0, max(0.02, size / expected))
             self.graph.learn("ratio", blended(self.graph.calibration.get("ratio"), ratio))
         seconds = float(event.get("seconds") or 0)

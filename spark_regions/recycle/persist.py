@@ -18,6 +18,7 @@ PlannedKey = tuple[str, frozenset[str]]
 @dataclass(slots=True)
 class Persisted:
     """
+    :param row_bytes: of its rows, as they were estimated; 0 once the real size is known
     :param planned: the result of the recorded run that it is; such are released when their last reader has run
     """
 
@@ -27,6 +28,7 @@ class Persisted:
     bytes: int
     recompute_seconds: float
     planned: PlannedKey | None = None
+    row_bytes: float = 0.0
 
 
 class Persists:

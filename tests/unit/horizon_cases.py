@@ -12,7 +12,7 @@ from spark_regions.recycle.horizon.program import PERSIST, read_seconds, trees, 
 from spark_regions.recycle.horizon.results import Result
 from spark_regions.recycle.horizon.steps import Measured, Step
 
-RATES = Rates()
+RATES = Rates(persisted_ratio=1.0)
 
 
 def step(

@@ -105,12 +105,13 @@ def condensed(step: Step, wanted: frozenset[int]) -> Tree:
 
 def read_seconds(result: Result, place: Place, level: str, rates: Rates, parallelism: int) -> float:
     """To read the place's columns of a kept result, and apply what is left to do."""
-    size = result.bytes * min(place.share, 1.0)
+    size = rates.level_bytes(result.bytes, level == PERSIST) * min(place.share, 1.0)
     return rates.level_read_seconds(size, parallelism, level == PERSIST) + place.residual / max(parallelism, 1)
 
 
 def write_seconds(result: Result, level: str, rates: Rates, parallelism: int) -> float:
-    return rates.level_write_seconds(result.bytes, parallelism, level == PERSIST)
+    size = rates.level_bytes(result.bytes, level == PERSIST)
+    return rates.level_write_seconds(size, parallelism, level == PERSIST)
 
 
 def trees(steps: Sequence[Step], ahead: Sequence[int], found: Sequence[Result]) -> dict[int, Tree]:

@@ -89,9 +89,10 @@ def solve(
         _paths(program, place[k], trimmed[k])
         _demand(program, place[k], trimmed[k])
     for level in LEVELS:
-        _capacity(program, len(ahead), found, level, budget.of(level), frozenset(kept) | frozenset(stored))
+        sizes = [rates.level_bytes(result.bytes, level == PERSIST) for result in found]
+        _capacity(program, len(ahead), sizes, level, budget.of(level), frozenset(kept) | frozenset(stored))
     if together and budget.persist > 0:
-        _at_once(program, found, budget.persist)
+        _at_once(program, [rates.level_bytes(result.bytes, True) for result in found], budget.persist)
     values, proven = _solved(program, seconds)
     if values is None:
         return None
@@ -173,7 +174,7 @@ def _paths(program: _Program, i: int, tree: Tree) -> None:
 
 
 def _capacity(
-    program: _Program, count: int, found: Sequence[Result], level: str, limit: float, free: frozenset[int]
+    program: _Program, count: int, sizes: Sequence[float], level: str, limit: float, free: frozenset[int]
 ) -> None:
     """What is held after a query, or read by it, fits at once."""
     reads: dict[tuple[int, int], list[Var]] = {}
@@ -182,7 +183,7 @@ def _capacity(
             reads.setdefault((name.i, name.result), []).append(name)
     for i in range(count):
         used: dict[Var, float] = {}
-        for number, result in enumerate(found):
+        for number, size in enumerate(sizes):
             if level != PERSIST and number in free:
                 continue
             held: Var = Var("held", i, result=number, level=level)
@@ -194,15 +195,15 @@ def _capacity(
             for name in (held, *names):
                 program.at_least(0.0, {present: 1.0, name: -1.0})
             # In units of the limit: the solver's tolerance is absolute.
-            used[present] = -result.bytes / max(limit, 1.0)
+            used[present] = -size / max(limit, 1.0)
         if used:
             program.at_least(-1.0 if limit > 0 else 0.0, used)
 
 
-def _at_once(program: _Program, found: Sequence[Result], limit: float) -> None:
+def _at_once(program: _Program, sizes: Sequence[float], limit: float) -> None:
     made = [name for name in program.names if name.kind == "made" and name.level == PERSIST]
     if made:
-        program.at_least(-1.0, {name: -found[name.result].bytes / limit for name in made})
+        program.at_least(-1.0, {name: -sizes[name.result] / limit for name in made})
 
 
 def _solved(program: _Program, seconds: float) -> tuple[Sequence[float] | None, bool]:
