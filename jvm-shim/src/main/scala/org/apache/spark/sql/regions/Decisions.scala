@@ -75,5 +75,6 @@ object Counters {
   val abandons = "abandons"
   val declines = "declines"
   val fallbacks = "fallbacks"
-  val names: Seq[String] = Seq(queries, plansChanged, loads, stores, persists, recalls, shares, commits, abandons, declines, fallbacks)
+  val names: Seq[String] =
+    Seq(queries, plansChanged, loads, stores, persists, recalls, shares, commits, abandons, declines, fallbacks)
 }

@@ -62,7 +62,8 @@ object RegionsExplain {
       (if (decision.actions.isEmpty && decision.refusal.isEmpty) Seq("  nothing stored or loaded") else Nil)
     val hidden = decision.declines.size - declinesShown
     val head = f"query ${decision.query}, decided in ${decision.planningMillis}%.0f ms"
-    (Seq(head) ++ decision.regions.toSeq.flatMap(RegionLines(_)) ++ nothing ++ decision.actions.map(action) ++ decision.declines.take(declinesShown).map(decline) ++
+    (Seq(head) ++ decision.regions.toSeq.flatMap(RegionLines(_)) ++ nothing ++ decision.actions.map(
+      action) ++ decision.declines.take(declinesShown).map(decline) ++
       (if (hidden > 0) Seq(s"  … and $hidden more declined") else Nil)).mkString("\n")
   }
 

@@ -95,6 +95,24 @@ class RecycledSuite extends ExecSuite {
     }
   }
 
+  test("a plan made before its persisted result was released computes the rows itself, and keeps nothing") {
+    val df = numbers.groupBy("k").agg(count("s").as("n"))
+    val optimized = df.asInstanceOf[Dataset[_]].queryExecution.optimizedPlan
+    val persisted = new Persisted
+    val (queue, told) = refusals()
+    val opened = persisted.open(spark, "p1", optimized, Seq("d0", "d1"), Set.empty, "MEMORY_AND_DISK")
+    val again = served(df, "p1", () => opened.relation, _ => persisted.missing("p1"), told, Seq(new Listing))
+    val plain = sorted(df.collect())
+    assertEquals(persisted.bytes("p1"), None)
+    assertEquals(sorted(again.collect()), plain)
+    assert(persisted.bytes("p1").exists(_ > 0))
+    persisted.drop("p1")
+    assertEquals(persisted.get("p1").map(_.columns), None)
+    assertEquals(sorted(again.collect()), plain)
+    assertEquals(codes(queue), Seq("ENTRY_MISSING"))
+    assertEquals(spark.sparkContext.getPersistentRDDs.size, 0)
+  }
+
   for (aqe <- Seq("true", "false")) test(s"over a result that Spark persists: adaptive=$aqe") {
     withConf("spark.sql.adaptive.enabled" -> aqe) {
       val df = numbers.groupBy("k").agg(count("s").as("n"))
@@ -103,7 +121,7 @@ class RecycledSuite extends ExecSuite {
       val input = new Listing
       val (queue, told) = refusals()
       def source(): LogicalPlan =
-        persisted.open(spark, "p1", optimized, Seq("d0", "d1"), Set.empty, "MEMORY_AND_DISK").toOption.get.relation
+        persisted.open(spark, "p1", optimized, Seq("d0", "d1"), Set.empty, "MEMORY_AND_DISK").relation
       def again = served(df, "p1", () => source(), _ => None, told, Seq(input))
       val queries = Seq[DataFrame => DataFrame](
         identity,

@@ -59,9 +59,9 @@ class NeighboursSuite extends munit.FunSuite {
 
   /** What is repeated in the query that `body` runs. */
   private def repeated(body: => Unit): Seq[(LogicalPlan, Int)] = {
-    SharedDataFrames.repeated(firstUse = false)
+    SharedDataFrames.repeated(SharedDataFrames.taken(), firstUse = false)
     body
-    SharedDataFrames.repeated(firstUse = false).map(s => s.plan -> s.seen)
+    SharedDataFrames.repeated(SharedDataFrames.taken(), firstUse = false).map(s => s.plan -> s.seen)
   }
 
   test("a DataFrame is counted once for each executed query that is built on it") {
@@ -72,7 +72,7 @@ class NeighboursSuite extends munit.FunSuite {
     assertEquals(second.map(_._2), Seq(2, 2))
     assertEquals(second.head._1.output.map(_.exprId), analyzed(base).output.map(_.exprId))
     assertEquals(repeated(base.where("k = 2").limit(1).collect()).map(_._2), Seq(3, 3))
-    assertEquals(SharedDataFrames.repeated(firstUse = false), Nil)
+    assertEquals(SharedDataFrames.repeated(SharedDataFrames.taken(), firstUse = false), Nil)
   }
 
   test("not counted: the query itself, what costs nothing, runs of our own; counted: what a command reads") {
