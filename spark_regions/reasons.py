@@ -108,6 +108,7 @@ _TABLE: dict[str, str] = {
     "MIGRATION_TOO_SLOW": "Copying the other rows to helpers takes longer than it saves",
     "ORDERED_KEYS": "The rows of a key are needed in their order",
     "NOT_MERGEABLE": "The operator needs all rows of a key in one task",
+    "CO_PARTITIONED": "Another operator of the stage relies on how these rows are partitioned",
     "WRONG_SIDE": "This join's result would change if rows of the skewed input were spread",
     "UNMATCHED_ROWS": "With a further condition, a task cannot tell which rows stay unmatched",
     # Storing and loading.

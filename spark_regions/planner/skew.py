@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from spark_regions.errors import InvalidRequest
@@ -17,7 +18,8 @@ WAIT_SHARE = 0.7
 """Part of the shim's deadline after which the best repair so far is sent."""
 FREE = Costs(0.0, 0.0, 0.0, 0.0)
 BYTES_ALONE = LoadModel(0.0, 1.0, 0.0, 0.0)
-"""With strategy `always`, sizes stand for seconds, and a repair costs nothing."""
+ALWAYS_CORES = 16
+"""With strategy `always`, sizes stand for seconds, a repair costs nothing, and no machine is too small for one."""
 
 
 def decide_skew(message: Mapping[str, Any]) -> dict[str, Any]:
@@ -32,6 +34,8 @@ def decide_skew(message: Mapping[str, Any]) -> dict[str, Any]:
     record.setdefault("seconds", model.loads(*_sizes(record)))
     record.setdefault("errorShare", model.error_share)
     stage = stage_from_json(record)
+    if always:
+        stage = replace(stage, cores=max(stage.cores, ALWAYS_CORES))
     adaptive = _adaptive(_record(message, "adaptive"))
     spec = repair(stage, FREE if always else Costs(), adaptive, expired=lambda: time.monotonic() > until)
     return {"spec": spec.to_json()}

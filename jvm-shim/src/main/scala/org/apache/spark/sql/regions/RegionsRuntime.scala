@@ -15,6 +15,7 @@ import org.apache.spark.sql.classic
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart
 import org.apache.spark.sql.regions.bridge.{PlannerClient, PlannerPython, PlannerSettings}
 import org.apache.spark.sql.regions.profile.{ProfileListener, QueryRegistry}
+import org.apache.spark.sql.regions.skew.SkewRule
 import org.apache.spark.sql.regions.ui.RegionsExplain
 
 /** All of ours that lives as long as one SparkContext: the planner process, the listeners, what was decided. */
@@ -80,6 +81,7 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
       "reason" -> reason.map(why => s"${why.code}: ${why.detail}").getOrElse(""),
       "mode" -> session.conf.get(RegionsConf.mode.key),
       "strategy" -> strategy,
+      "skew" -> SkewRule.state(session),
       "spark.version" -> SPARK_VERSION,
       "shim.version" -> Shim.version,
       "planner.state" -> client.stateName,

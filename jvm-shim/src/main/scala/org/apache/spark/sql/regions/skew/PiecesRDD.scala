@@ -24,9 +24,10 @@ final class PiecesRDD(@transient private var blocks: RDD[InternalRow], tasks: Ar
     tasks.zipWithIndex.map { case (task, at) => Pieces(at, task.map(block => (read(block.index), block.deal))) }
   }
 
-  override def getDependencies: Seq[Dependency[_]] = Seq(new NarrowDependency(blocks) {
-    override def getParents(partition: Int): Seq[Int] = tasks(partition).map(_.index).toSeq
-  })
+  override def getDependencies: Seq[Dependency[_]] = Seq(
+    new NarrowDependency(blocks) {
+      override def getParents(partition: Int): Seq[Int] = tasks(partition).map(_.index).toSeq
+    })
 
   override protected def getPreferredLocations(split: Partition): Seq[String] =
     split.asInstanceOf[Pieces].parts.headOption.toSeq.flatMap(part => blocks.preferredLocations(part._1))

@@ -47,13 +47,14 @@ final case class SkewReadExec(child: SparkPlan, tasks: Seq[Seq[ReadPiece]]) exte
       val sizes = new ShuffleSizes(stage)
       val specs = Array.newBuilder[ShufflePartitionSpec]
       var count = 0
-      val blocks = tasks.map(_.flatMap { piece =>
-        sizes.specs(piece).map { spec =>
-          specs += spec
-          count += 1
-          Block(count - 1, piece.deal)
-        }
-      }.toArray)
+      val blocks = tasks.map(
+        _.flatMap { piece =>
+          sizes.specs(piece).map { spec =>
+            specs += spec
+            count += 1
+            Block(count - 1, piece.deal)
+          }
+        }.toArray)
       new PiecesRDD(stage.shuffle.getShuffleRDD(specs.result()).asInstanceOf[RDD[InternalRow]], blocks.toArray)
     case other => throw new IllegalStateException(s"a skew read of ${other.nodeName}, expected a query stage")
   }

@@ -39,7 +39,8 @@ private[skew] object SkewRequest {
   /** Blocks of those partitions that may be cut: an eighth of a core's fair share is the smallest task that is tried. */
   private def input(sizes: ShuffleSizes, total: Long, cores: Int): JavaMap[String, Any] = {
     val least = total / (8L * cores)
-    val blocks = sizes.bytes.indices.filter(sizes.bytes(_) > least).flatMap(at => sizes.blocks(at).map(at.toString -> _))
+    val blocks =
+      sizes.bytes.indices.filter(sizes.bytes(_) > least).flatMap(at => sizes.blocks(at).map(at.toString -> _))
     record(
       "bytes" -> sizes.bytes,
       "rows" -> sizes.rowsByPartition,

@@ -2,10 +2,12 @@ package org.apache.spark.sql.regions.skew
 
 import scala.annotation.tailrec
 
+import org.apache.spark.sql
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.AQEShuffleReadRule
 import org.apache.spark.sql.execution.exchange._
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.regions._
 
 /**
@@ -36,6 +38,14 @@ final class SkewRule(session: SparkSession) extends AQEShuffleReadRule {
 }
 
 object SkewRule {
+
+  /** What a session's settings leave to it. */
+  def state(session: sql.SparkSession): String = {
+    def on(key: String): Boolean = session.conf.get(key, "true").equalsIgnoreCase("true")
+    if (!on(RegionsConf.skewEnabled.key)) s"off: ${RegionsConf.skewEnabled.key} is false"
+    else if (!on(SQLConf.ADAPTIVE_EXECUTION_ENABLED.key)) s"off: ${SQLConf.ADAPTIVE_EXECUTION_ENABLED.key} is false"
+    else "on"
+  }
 
   /** Typed as Spark's class, so that a caller can be linked where this class cannot. */
   def of(session: SparkSession): org.apache.spark.sql.catalyst.rules.Rule[SparkPlan] = new SkewRule(session)

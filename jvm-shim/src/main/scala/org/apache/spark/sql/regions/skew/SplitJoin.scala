@@ -75,12 +75,13 @@ private[skew] final class SplitJoin(join: ShuffledJoin, left: ReduceInput, right
   }
 
   private def side(plan: SparkPlan, input: ReduceInput, tasks: Seq[Seq[TaskPiece]], isLeft: Boolean): SparkPlan = {
-    val pieces = tasks.map(_.map { piece =>
-      spec.splits.get(piece.partition) match {
-        case Some(split) if split.left == isLeft => split.piece(piece.slice.get)
-        case _ => ReadPiece(piece.partition)
-      }
-    })
+    val pieces = tasks.map(
+      _.map { piece =>
+        spec.splits.get(piece.partition) match {
+          case Some(split) if split.left == isLeft => split.piece(piece.slice.get)
+          case _ => ReadPiece(piece.partition)
+        }
+      })
     Rearranged.replaced(plan, input.read, Rearranged.read(input, pieces))
   }
 
@@ -136,10 +137,14 @@ private[skew] final class SplitJoin(join: ShuffledJoin, left: ReduceInput, right
   private def shaped(part: SparkPlan): SparkPlan = {
     val has = part.outputSet
     if (join.output.forall(has.contains)) part
-    else linked(ProjectExec(join.output.map { column =>
-      if (has.contains(column)) part.output.find(_.exprId == column.exprId).get
-      else Alias(Literal.create(null, column.dataType), column.name)(column.exprId, column.qualifier)
-    }, part))
+    else linked(
+      ProjectExec(
+        join.output.map { column =>
+          if (has.contains(column)) part.output.find(_.exprId == column.exprId).get
+          else Alias(Literal.create(null, column.dataType), column.name)(column.exprId, column.qualifier)
+        },
+        part
+      ))
   }
 
   private def linked(plan: SparkPlan): SparkPlan = {

@@ -1,0 +1,156 @@
+"""Skewed stages: plain Spark without and with adaptive execution, and with spark_regions, in drivers that take turns.
+
+Every kind of operator reads a table of 1.5 million rows (at scale 1) whose keys follow a distribution, and most also a
+small one. Measured is the part of a query after its last wait for a shuffle of the large table: from the start of the
+first task that reads one to the end of the last.
+
+python -m benchmarks.skew [--scale 1] [--rounds 3] [--kinds full_join window] [--keys zipf1.2 one60]
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.measure import Options, benchmark_main
+from benchmarks.session import BASE
+from benchmarks.turns import Driver, drivers, in_turn
+
+ROWS, KEYS, MAPS = 1_500_000, 20_000, 8
+JOINED = "SELECT sum(l.v), count(r.w), sum(length(l.text)), count(*) FROM"
+QUERIES = {
+    "inner_join": f"{JOINED} large l JOIN small r ON l.k = r.k",
+    "full_join": f"{JOINED} large l FULL JOIN small r ON l.k = r.k",
+    "right_join_left_skewed": f"{JOINED} large l RIGHT JOIN small r ON l.k = r.k",
+    "left_join_hashed": f"SELECT /*+ SHUFFLE_HASH(r) */ {JOINED[7:]} large l LEFT JOIN small r ON l.k = r.k",
+    "join_one_mapper": f"{JOINED} (SELECT /*+ COALESCE(1) */ * FROM large) l JOIN small r ON l.k = r.k",
+    "join_then_group": "SELECT sum(s), max(t), count(*) FROM (SELECT l.k, sum(l.v + r.w) AS s, max(l.text) AS t "
+    "FROM large l JOIN small r ON l.k = r.k GROUP BY l.k)",
+    "window": "SELECT sum(r), max(text) FROM (SELECT text, row_number() OVER (PARTITION BY k ORDER BY v) AS r FROM large)",
+    "collect_list": "SELECT sum(size(c)), max(length(c[0])) FROM (SELECT k, collect_list(text) AS c FROM large GROUP BY k)",
+}
+CONTROL = "uniform"
+DISTRIBUTIONS = ("zipf0.8", "zipf1.2", "zipf2.0", "one60", CONTROL)
+NO_BROADCAST = {"spark.sql.autoBroadcastJoinThreshold": "-1", "spark.sql.shuffle.partitions": "32"}
+# Stored results would answer the second round.
+OURS = NO_BROADCAST | {"spark.regions.recycle.strategy": "off", "spark.regions.persist.enabled": "false"}
+SIDES: dict[str, dict[str, str] | None] = {"plain": None, "aqe": None, "ours": OURS}
+
+
+def tables(folder: Path, scale: float, distribution: str) -> dict[str, str]:
+    """Parquet files of the large and the small table; made anew where they are missing."""
+    import numpy
+    import pyarrow
+    import pyarrow.parquet
+
+    place = folder / f"skew-{scale:g}-{distribution}"
+    files = {"large": place / "large", "small": place / "small"}
+    if not place.exists():
+        chance = numpy.random.default_rng(11)
+        rows = int(ROWS * scale)
+        files["large"].mkdir(parents=True)
+        files["small"].mkdir()
+        for number in range(MAPS):
+            keys = _keys(chance, distribution, rows // MAPS)
+            text = chance.integers(0, 2**62, (len(keys), 4)).astype("U18")
+            columns = {
+                "k": keys,
+                "v": chance.integers(0, 1000, len(keys)),
+                "text": ["".join(each) for each in text],
+            }
+            pyarrow.parquet.write_table(pyarrow.table(columns), files["large"] / f"part-{number}.parquet")
+        small = {"k": numpy.arange(0, KEYS, 2), "w": numpy.arange(0, KEYS, 2) % 7}
+        pyarrow.parquet.write_table(pyarrow.table(small), files["small"] / "part-0.parquet")
+    return {name: str(file) for name, file in files.items()}
+
+
+def _keys(chance: Any, distribution: str, count: int) -> Any:
+    import numpy
+
+    if distribution == "one60":
+        return numpy.where(chance.random(count) < 0.6, 0, chance.integers(0, KEYS, count))
+    exponent = 0.0 if distribution == CONTROL else float(distribution.removeprefix("zipf"))
+    weights = numpy.arange(1, KEYS + 1) ** -exponent
+    return numpy.searchsorted(numpy.cumsum(weights) / weights.sum(), chance.random(count))
+
+
+def measured(answers: Sequence[dict[str, Any]], cores: int) -> dict[str, float]:
+    """Medians over rounds: seconds of the query and of its reduce tasks, and how evenly these were spread."""
+
+    def of(answer: dict[str, Any]) -> dict[str, float]:
+        tasks = [task for task in answer["tasks"] if task["read"]] or [{"start": 0.0, "seconds": 1e-9}]
+        ends = [task["start"] + task["seconds"] for task in tasks]
+        makespan = max(ends) - min(task["start"] for task in tasks)
+        seconds = [task["seconds"] for task in tasks]
+        return {
+            "seconds": answer["seconds"],
+            "makespan": makespan,
+            "balanced_bound": sum(seconds) / cores,
+            "balance": sum(seconds) / cores / makespan if makespan else 1.0,
+            "max_over_median": max(seconds) / max(median(seconds), 0.001),
+            "tasks": len(seconds),
+        }
+
+    found = [of(answer) for answer in answers]
+    return {name: round(median(each[name] for each in found), 3) for name in found[0]}
+
+
+def run(options: Options, kinds: Sequence[str] = tuple(QUERIES), keys: Sequence[str] = DISTRIBUTIONS) -> dict[str, Any]:
+    cores = int(BASE["spark.master"].strip("local[]"))
+    found: dict[str, Any] = {}
+    differing: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="spark-regions-bench-") as folder, drivers(Path(folder), SIDES) as three:
+        for name, driver in three.items():
+            for key, value in NO_BROADCAST.items() | {("spark.sql.adaptive.enabled", str(name != "plain").lower())}:
+                driver.ask("query", text=f"SET {key}={value}")
+        for distribution in keys:
+            files = tables(options.data, options.scale, distribution)
+            for driver in three.values():
+                driver.ask("register", tables=files)
+            for kind in kinds:
+                found[f"{kind} {distribution}"] = each = one(three, QUERIES[kind], options.rounds, cores)
+                differing += [] if each.pop("identical") else [f"{kind} {distribution}"]
+        versions = three["ours"].versions
+    skewed = [each for name, each in found.items() if not name.endswith(CONTROL)]
+    even = [each["ours_over_aqe"] for name, each in found.items() if name.endswith(CONTROL)]
+    return {
+        "median_ours_over_aqe": median(each["ours_over_aqe"] for each in skewed) if skewed else None,
+        "largest_ours_over_aqe_unskewed": max(even, default=None),
+        "differing": differing,
+        "cores": cores,
+        "versions": versions,
+        "stages": found,
+    }
+
+
+def one(three: dict[str, Driver], text: str, rounds: int, cores: int) -> dict[str, Any]:
+    answers: dict[str, list[dict[str, Any]]] = {name: [] for name in three}
+    for number in range(rounds + 1):
+        for name in in_turn(list(three), number):
+            answers[name].append(three[name].ask("tasks", text=text))
+    sides = {name: measured(each[1:], cores) for name, each in answers.items()}  # the first is a warm-up
+    decided = next((a for a in three["ours"].ask("last_decision").get("actions", []) if a["node"] < 0), {})
+    return {
+        "identical": len({answer["digest"] for each in answers.values() for answer in each}) == 1,
+        "ours_over_aqe": round(sides["ours"]["makespan"] / max(sides["aqe"]["makespan"], 1e-3), 3),
+        "ours_over_plain": round(sides["ours"]["makespan"] / max(sides["plain"]["makespan"], 1e-3), 3),
+        "makespan_over_bound": round(sides["ours"]["makespan"] / max(sides["plain"]["balanced_bound"], 1e-3), 3),
+        "decided": f"{decided['kind']}: {decided['detail']}" if decided else "",
+        **sides,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--kinds", nargs="+", choices=sorted(QUERIES), default=list(QUERIES))
+    parser.add_argument("--keys", nargs="+", choices=DISTRIBUTIONS, default=list(DISTRIBUTIONS))
+    given, others = parser.parse_known_args()
+    benchmark_main("skew", lambda options: run(options, given.kinds, given.keys), default_rounds=3, arguments=others)
+
+
+if __name__ == "__main__":
+    main()
