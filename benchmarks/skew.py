@@ -30,8 +30,10 @@ QUERIES = {
     "join_one_mapper": f"{JOINED} (SELECT /*+ COALESCE(1) */ * FROM large) l JOIN small r ON l.k = r.k",
     "join_then_group": "SELECT sum(s), max(t), count(*) FROM (SELECT l.k, sum(l.v + r.w) AS s, max(l.text) AS t "
     "FROM large l JOIN small r ON l.k = r.k GROUP BY l.k)",
-    "window": "SELECT sum(r), max(text) FROM (SELECT text, row_number() OVER (PARTITION BY k ORDER BY v) AS r FROM large)",
-    "collect_list": "SELECT sum(size(c)), max(length(c[0])) FROM (SELECT k, collect_list(text) AS c FROM large GROUP BY k)",
+    "window": "SELECT sum(r), max(text) FROM "
+    "(SELECT text, row_number() OVER (PARTITION BY k ORDER BY v) AS r FROM large)",
+    "collect_list": "SELECT sum(size(c)), max(array_max(c)) FROM "
+    "(SELECT k, collect_list(text) AS c FROM large GROUP BY k)",
 }
 CONTROL = "uniform"
 DISTRIBUTIONS = ("zipf0.8", "zipf1.2", "zipf2.0", "one60", CONTROL)
@@ -100,7 +102,7 @@ def measured(answers: Sequence[dict[str, Any]], cores: int) -> dict[str, float]:
 
 
 def run(options: Options, kinds: Sequence[str] = tuple(QUERIES), keys: Sequence[str] = DISTRIBUTIONS) -> dict[str, Any]:
-    cores = int(BASE["spark.master"].strip("local[]"))
+    cores = int(BASE["spark.master"].removeprefix("local[").removesuffix("]"))
     found: dict[str, Any] = {}
     differing: list[str] = []
     with tempfile.TemporaryDirectory(prefix="spark-regions-bench-") as folder, drivers(Path(folder), SIDES) as three:

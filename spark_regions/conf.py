@@ -284,8 +284,8 @@ CONFS: tuple[Conf, ...] = (
         "bool",
         "true",
         "runtime",
-        "Whether the tasks of a skewed reduce stage are arranged otherwise where Spark's adaptive execution leaves them "
-        "alone. Nothing happens without adaptive execution.",
+        "Whether the tasks of a skewed reduce stage are arranged otherwise where Spark's adaptive execution leaves them"
+        " alone. Nothing happens without adaptive execution.",
     ),
     Conf(
         "spark.regions.skew.strategy",

@@ -207,7 +207,7 @@ FULL = "SELECT l.n, r.n FROM heavy0 l FULL JOIN light0 r ON l.k_int = r.k_int"
 
 
 def test_what_is_left_alone(spark: SparkSession, tables: Path) -> None:
-    """Without adaptive execution, switched off, only observed, with a limit, or a number of partitions that was asked for."""
+    """Without adaptive execution, switched off, only observed, with a limit, or a fixed number of partitions."""
     for confs, text in (
         ({"spark.sql.adaptive.enabled": "false"}, FULL),
         ({"spark.regions.skew.enabled": "false"}, FULL),
