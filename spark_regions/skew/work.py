@@ -155,7 +155,12 @@ class _Pieces:
         if split is None or split.helpers < 2:
             return whole
         mine = whole * self._part(split, piece.slice)
-        if split.replicate:
+        if split.replicate and piece.key is None and self._stage.observed:
+            # Each slice works through all copied rows, not only reads them.
+            own, copied = self.bytes(split), self.other_bytes(split)
+            share = copied / (own + copied) if own + copied else 0.0
+            mine = mine * (1 - share) + whole * share
+        elif split.replicate:
             mine += self.other_bytes(split) * self._costs.read_seconds_per_byte
         if self._stage.observed and piece.key is None and not split.ranges:
             mine += self.bytes(split) * (1 - 1 / split.helpers) * self._costs.read_seconds_per_byte

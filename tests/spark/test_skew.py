@@ -203,6 +203,28 @@ def test_cached_and_bucketed_inputs(spark: SparkSession, plain: SparkSession, al
     plain.sql("DROP TABLE bucketed")
 
 
+@pytest.mark.parametrize(("partitioned", "split"), [([], True), (["v"], True), ([], False)])
+def test_a_repartition_before_a_write(
+    spark: SparkSession, always: SparkSession, tmp_path: Path, partitioned: list[str], split: bool
+) -> None:
+    table = always.table("heavy1").select("n", "v", "k_int", "padding")
+    placed = table.repartition("k_int") if split else table.repartition(7, "k_int")
+    before = repairs(spark)
+    placed.write.partitionBy(*partitioned).parquet(str(tmp_path / "out"))
+    found = sibling(spark, PLAIN).read.parquet(str(tmp_path / "out")).select("n", "v", "k_int", "padding")
+    expected = sibling(spark, PLAIN).read.parquet(str(tables_of(always, "heavy1"))).select("n", "v", "k_int", "padding")
+    assert Counter(map(str, found.selectExpr("n", "int(v) AS v", "k_int", "padding").collect())) == Counter(
+        map(str, expected.selectExpr("n", "int(v) AS v", "k_int", "padding").collect())
+    )
+    done = {kind for _, kind in kinds(spark, before)}
+    assert done == ({SPLITS} if split else set())
+
+
+def tables_of(session: SparkSession, name: str) -> str:
+    """The folder of a table."""
+    return session.table(name).inputFiles()[0].removeprefix("file://").rpartition("/")[0]
+
+
 FULL = "SELECT l.n, r.n FROM heavy0 l FULL JOIN light0 r ON l.k_int = r.k_int"
 
 

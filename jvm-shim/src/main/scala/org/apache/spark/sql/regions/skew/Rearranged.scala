@@ -13,6 +13,15 @@ private[skew] object Rearranged {
       replaced(plan, input.read, read(input, spec.tasks.map(_.map(piece => ReadPiece(piece.partition)))))
     }
 
+  /** One input, of which partitions are read in slices. */
+  def written(group: ReduceGroup, spec: SkewSpec): SparkPlan = {
+    val tasks = spec.tasks.map(
+      _.map { piece =>
+        piece.slice.fold(ReadPiece(piece.partition))(slice => spec.splits(piece.partition).piece(slice))
+      })
+    replaced(group.path.head, group.inputs.head.read, read(group.inputs.head, tasks))
+  }
+
   /** The join in slices, and above it the exchange that an operator needs which relied on the partitions. */
   def split(group: ReduceGroup, join: SparkPlan, spec: SkewSpec): SparkPlan = {
     def above(plans: Seq[SparkPlan]): SparkPlan = plans match {

@@ -5,6 +5,8 @@ import org.apache.spark.sql.catalyst.plans.physical.{HashPartitioningLike, Unkno
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ExchangeQueryStageExec, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
+import org.apache.spark.sql.execution.command.DataWritingCommandExec
+import org.apache.spark.sql.execution.datasources.WriteFilesExec
 import org.apache.spark.sql.execution.exchange.{ENSURE_REQUIREMENTS, REPARTITION_BY_COL}
 import org.apache.spark.sql.execution.joins._
 import org.apache.spark.sql.execution.python.{FlatMapCoGroupsInBatchExec, FlatMapGroupsInBatchExec}
@@ -55,8 +57,20 @@ final case class ReduceGroup(
     case Some(LeftAnti) => "anti_join"
     // At most one row for each of the left side's, so that the right side may not be spread.
     case Some(_) => "semi_join"
+    case None if written => "repartition"
     case None => path.reverseIterator.flatMap(ReduceGroup.named).nextOption().getOrElse("reduce")
   }
+
+  /** Whether the user's repartition by columns goes to files: nobody asked for how many, or who is with whom. */
+  def written: Boolean = inputs.length == 1 && inputs.head.stage.shuffle.shuffleOrigin == REPARTITION_BY_COL &&
+    path.head.isInstanceOf[DataWritingCommandExec] && path.init.tail.forall {
+      case _: WriteFilesExec | _: ProjectExec | _: FilterExec => true
+      case sort: SortExec => !sort.global
+      case _ => false
+    }
+
+  /** Whether rows of a partition may go to several tasks. */
+  def splittable: Boolean = join.isDefined || written
 
   def name: String = join.map(j => s"${j.nodeName} ${j.joinType}")
     .orElse(path.reverseIterator.find(p => ReduceGroup.named(p).isDefined).map(_.nodeName))

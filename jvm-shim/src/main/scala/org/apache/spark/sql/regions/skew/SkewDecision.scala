@@ -60,6 +60,7 @@ private[skew] final class SkewDecision(session: SparkSession, runtime: RegionsRu
       case Some(join) if spec.splits.nonEmpty =>
         val Seq(left, right) = group.inputs
         Rearranged.split(group, new SplitJoin(join, left, right, spec)(), spec)
+      case None if group.written => Rearranged.written(group, spec)
       case _ if spec.splits.nonEmpty => throw new IllegalArgumentException(s"a split of ${group.name}")
       case _ => Rearranged(group, spec)
     }

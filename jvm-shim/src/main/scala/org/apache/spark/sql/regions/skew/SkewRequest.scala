@@ -16,8 +16,7 @@ private[skew] object SkewRequest {
       deadlineMillis: Long,
       conf: SQLConf): JavaMap[String, Any] = {
     val total = sizes.map(_.bytes.sum).sum
-    val split = group.join.isDefined
-    val inputs = if (split) sizes.map(input(_, total, cores)) else Seq(together(sizes))
+    val inputs = if (group.splittable) sizes.map(input(_, total, cores)) else Seq(together(sizes))
     record(
       "type" -> "skew",
       "query" -> query,
@@ -29,7 +28,7 @@ private[skew] object SkewRequest {
         "cores" -> cores,
         "observed" -> true,
         "residual" -> group.join.exists(_.condition.isDefined),
-        "reshuffleBytes" -> (if (split && group.reliant.isDefined) total else 0L),
+        "reshuffleBytes" -> (if (group.join.isDefined && group.reliant.isDefined) total else 0L),
         "left" -> inputs.head,
         "right" -> inputs.lift(1).orNull
       )
@@ -57,16 +56,15 @@ private[skew] object SkewRequest {
       "maps" -> sizes.map(_.maps).max)
   }
 
-  /** Where Spark neither coalesces nor splits, the sizes at which it does are 0 and out of reach. */
+  /** Where Spark does not coalesce, the sizes at which it does are 0. It has not split here, whatever the sizes are. */
   private def adaptive(conf: SQLConf): JavaMap[String, Any] = {
     val coalesces = conf.coalesceShufflePartitionsEnabled
-    val splits = conf.getConf(SQLConf.SKEW_JOIN_ENABLED)
     record(
       "advisoryBytes" -> (if (coalesces) conf.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES) else 0L),
       "minBytes" -> (if (coalesces) conf.getConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_SIZE) else 0L),
       "parallelismFirst" -> conf.getConf(SQLConf.COALESCE_PARTITIONS_PARALLELISM_FIRST),
       "skewFactor" -> conf.getConf(SQLConf.SKEW_JOIN_SKEWED_PARTITION_FACTOR),
-      "skewBytes" -> (if (splits) conf.getConf(SQLConf.SKEW_JOIN_SKEWED_PARTITION_THRESHOLD) else Long.MaxValue)
+      "skewBytes" -> Long.MaxValue
     )
   }
 
