@@ -49,7 +49,7 @@ def query(spark: SparkSession, text: str) -> Answer:
 
 
 def tasks(spark: SparkSession, text: str) -> Answer:
-    """A query, and of each of its tasks when it started, how long it ran, and whether it read a shuffle."""
+    """A query, and of each of its tasks when it started, how long it ran, also on a core, and if it read a shuffle."""
     context = spark.sparkContext
     group = f"tasks of {time.time_ns()}"
     context.setJobGroup(group, text[:100])
@@ -66,7 +66,8 @@ def tasks(spark: SparkSession, text: str) -> Answer:
             read = metrics.shuffleReadMetrics()
             size = read.localBytesRead() + read.remoteBytesRead()
             start = task.launchTime().getTime() / 1000
-            found.append({"start": start, "seconds": task.duration().get() / 1000, "read": size > 100_000})
+            seconds, cpu = task.duration().get() / 1000, metrics.executorCpuTime() / 1e9
+            found.append({"stage": stage, "start": start, "seconds": seconds, "cpu": cpu, "read": size > 100_000})
     return answer | {"tasks": found}
 
 

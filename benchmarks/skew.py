@@ -1,8 +1,8 @@
 """Skewed stages: plain Spark without and with adaptive execution, and with spark_regions, in drivers that take turns.
 
 Every kind of operator reads a table of 1.5 million rows (at scale 1) whose keys follow a distribution, and most also a
-small one. Measured is the part of a query after its last wait for a shuffle of the large table: from the start of the
-first task that reads one to the end of the last.
+small one. Measured are the tasks that read a shuffle: from the start of the first to the end of the last, and the same
+again as if each had taken its CPU time alone, stage after stage, which other load on the machine does not change.
 
 python -m benchmarks.skew [--scale 1] [--rounds 3] [--kinds full_join window] [--keys zipf1.2 one60]
 """
@@ -19,6 +19,7 @@ from typing import Any
 from benchmarks.measure import Options, benchmark_main
 from benchmarks.session import BASE
 from benchmarks.turns import Driver, drivers, in_turn
+from spark_regions.skew.packing import in_order
 
 ROWS, KEYS, MAPS = 1_500_000, 20_000, 8
 JOINED = "SELECT sum(l.v), count(r.w), sum(length(l.text)), count(*) FROM"
@@ -36,7 +37,7 @@ QUERIES = {
     "(SELECT k, collect_list(text) AS c FROM large GROUP BY k)",
 }
 CONTROL = "uniform"
-DISTRIBUTIONS = ("zipf0.8", "zipf1.2", "zipf2.0", "one60", CONTROL)
+DISTRIBUTIONS = ("zipf0.8", "zipf1.2", "zipf2.0", "one60", "one90", CONTROL)
 NO_BROADCAST = {"spark.sql.autoBroadcastJoinThreshold": "-1", "spark.sql.shuffle.partitions": "32"}
 # Stored results would answer the second round.
 OURS = NO_BROADCAST | {"spark.regions.recycle.strategy": "off", "spark.regions.persist.enabled": "false"}
@@ -73,8 +74,9 @@ def tables(folder: Path, scale: float, distribution: str) -> dict[str, str]:
 def _keys(chance: Any, distribution: str, count: int) -> Any:
     import numpy
 
-    if distribution == "one60":
-        return numpy.where(chance.random(count) < 0.6, 0, chance.integers(0, KEYS, count))
+    if distribution.startswith("one"):
+        share = int(distribution.removeprefix("one")) / 100
+        return numpy.where(chance.random(count) < share, 0, chance.integers(0, KEYS, count))
     exponent = 0.0 if distribution == CONTROL else float(distribution.removeprefix("zipf"))
     weights = numpy.arange(1, KEYS + 1) ** -exponent
     return numpy.searchsorted(numpy.cumsum(weights) / weights.sum(), chance.random(count))
@@ -84,17 +86,22 @@ def measured(answers: Sequence[dict[str, Any]], cores: int) -> dict[str, float]:
     """Medians over rounds: seconds of the query and of its reduce tasks, and how evenly these were spread."""
 
     def of(answer: dict[str, Any]) -> dict[str, float]:
-        tasks = [task for task in answer["tasks"] if task["read"]] or [{"start": 0.0, "seconds": 1e-9}]
+        tasks = [task for task in answer["tasks"] if task["read"]]
         ends = [task["start"] + task["seconds"] for task in tasks]
         makespan = max(ends) - min(task["start"] for task in tasks)
-        seconds = [task["seconds"] for task in tasks]
+        stages: dict[int, list[float]] = {}
+        for task in sorted(tasks, key=lambda task: float(task["start"])):
+            stages.setdefault(task["stage"], []).append(task["cpu"])
+        cpu = [task["cpu"] for task in tasks]
+        cpu_makespan = sum(in_order(each, cores).makespan for each in stages.values())
         return {
             "seconds": answer["seconds"],
             "makespan": makespan,
-            "balanced_bound": sum(seconds) / cores,
-            "balance": sum(seconds) / cores / makespan if makespan else 1.0,
-            "max_over_median": max(seconds) / max(median(seconds), 0.001),
-            "tasks": len(seconds),
+            "cpu_makespan": cpu_makespan,
+            "cpu_bound": sum(cpu) / cores,
+            "balance": sum(cpu) / cores / cpu_makespan,
+            "max_over_median": max(cpu) / median(cpu),
+            "tasks": len(tasks),
         }
 
     found = [of(answer) for answer in answers]
@@ -118,9 +125,9 @@ def run(options: Options, kinds: Sequence[str] = tuple(QUERIES), keys: Sequence[
                 differing += [] if each.pop("identical") else [f"{kind} {distribution}"]
         versions = three["ours"].versions
     skewed = [each for name, each in found.items() if not name.endswith(CONTROL)]
-    even = [each["ours_over_aqe"] for name, each in found.items() if name.endswith(CONTROL)]
+    even = [each["cpu_ours_over_aqe"] for name, each in found.items() if name.endswith(CONTROL)]
     return {
-        "median_ours_over_aqe": median(each["ours_over_aqe"] for each in skewed) if skewed else None,
+        "median_ours_over_aqe": median(each["cpu_ours_over_aqe"] for each in skewed) if skewed else None,
         "largest_ours_over_aqe_unskewed": max(even, default=None),
         "differing": differing,
         "cores": cores,
@@ -135,12 +142,17 @@ def one(three: dict[str, Driver], text: str, rounds: int, cores: int) -> dict[st
         for name in in_turn(list(three), number):
             answers[name].append(three[name].ask("tasks", text=text))
     sides = {name: measured(each[1:], cores) for name, each in answers.items()}  # the first is a warm-up
+
+    def ratio(ours: str, side: str, theirs: str) -> float:
+        return round(sides["ours"][ours] / sides[side][theirs], 3)
+
     decided = next((a for a in three["ours"].ask("last_decision").get("actions", []) if a["node"] < 0), {})
     return {
         "identical": len({answer["digest"] for each in answers.values() for answer in each}) == 1,
-        "ours_over_aqe": round(sides["ours"]["makespan"] / max(sides["aqe"]["makespan"], 1e-3), 3),
-        "ours_over_plain": round(sides["ours"]["makespan"] / max(sides["plain"]["makespan"], 1e-3), 3),
-        "makespan_over_bound": round(sides["ours"]["makespan"] / max(sides["plain"]["balanced_bound"], 1e-3), 3),
+        "ours_over_aqe": ratio("makespan", "aqe", "makespan"),
+        "cpu_ours_over_aqe": ratio("cpu_makespan", "aqe", "cpu_makespan"),
+        "cpu_ours_over_plain": ratio("cpu_makespan", "plain", "cpu_makespan"),
+        "cpu_makespan_over_bound": ratio("cpu_makespan", "plain", "cpu_bound"),
         "decided": f"{decided['kind']}: {decided['detail']}" if decided else "",
         **sides,
     }

@@ -26,6 +26,7 @@ _TABLE: dict[str, str] = {
     "SPLIT_BY_KEYS": "Heavy keys get tasks of their own, the others are packed",
     "TWO_PHASES": "The rows of heavy keys are dealt to several tasks, and a second phase merges their states",
     "RANGE_BOUNDARIES": "The ranges of a sort follow the observed distribution",
+    "MEASURED": "What the stage really took",
     "LONGEST_FIRST": "Partitions are packed, and the longest task starts first",
     # Inputs that have no identity, or none that outlives the application.
     "INPUT_CHANGED": "An input changed while the query ran",

@@ -260,6 +260,7 @@ def explained(session: SparkSession, text: str) -> str:
     """EXPLAIN of a query that has run."""
     execution = session.sql(text)._jdf.queryExecution()
     execution.executedPlan().executeCollect()
+    settle(session)
     mode = session._jvm.org.apache.spark.sql.execution.ExplainMode.fromString("extended")  # type: ignore[union-attr]
     return str(execution.explainString(mode))
 
@@ -270,3 +271,4 @@ def test_explain_says_what_was_done(spark: SparkSession, always: SparkSession) -
     assert "split_by_records at SortMergeJoin FullOuter [SPLIT_BY_RECORDS]: predicted" in text
     assert "unmatched rows apart" in text
     assert "SkewRead" in text
+    assert "measured at SortMergeJoin FullOuter [MEASURED]: stage" in text

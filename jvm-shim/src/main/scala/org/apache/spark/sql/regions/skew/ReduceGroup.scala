@@ -1,5 +1,6 @@
 package org.apache.spark.sql.regions.skew
 
+import org.apache.spark.sql.catalyst.expressions.{Expression, UserDefinedExpression}
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.physical.{HashPartitioningLike, UnknownPartitioning}
 import org.apache.spark.sql.execution._
@@ -128,9 +129,13 @@ object ReduceGroup {
   private def rowByRow(plan: SparkPlan): Boolean = plan match {
     case ReduceInput(_, _) => true
     case sort: SortExec => !sort.global && rowByRow(sort.child)
-    case _: ProjectExec | _: FilterExec => plan.expressions.forall(_.deterministic) && plan.children.forall(rowByRow)
+    case _: ProjectExec | _: FilterExec => plan.expressions.forall(repeats) && plan.children.forall(rowByRow)
     case _ => false
   }
+
+  /** A function of the user's may have effects, which are not to be seen twice. */
+  private def repeats(expression: Expression): Boolean =
+    expression.deterministic && !expression.exists(_.isInstanceOf[UserDefinedExpression])
 
   /** Packing keeps the rows of a key together, but not the number of partitions, nor the order of ranges. */
   private def movable(input: ReduceInput): Boolean = {

@@ -29,22 +29,20 @@ final class ShuffleSizes(val stage: ShuffleQueryStageExec) {
     bytes.map(size => (rows.getOrElse(0L).toDouble * size / total).round)
   }
 
-  /** A dealt piece reads the block of each map task by itself: only there do rows have a position. */
-  def specs(piece: ReadPiece): Seq[ShufflePartitionSpec] = piece match {
-    case ReadPiece(partition, None, None) =>
-      Seq(CoalescedPartitionSpec(partition, partition + 1, bytes(partition)))
-    case ReadPiece(partition, Some((start, end)), None) =>
-      Seq(PartialReducerPartitionSpec(partition, start, end, 0L))
-    case ReadPiece(partition, None, Some(_)) =>
-      (0 until maps).map(map => PartialReducerPartitionSpec(partition, map, map + 1, 0L))
-    case other => throw new IllegalArgumentException(s"$other is both cut and dealt")
-  }
-
   /** Whether a map task that runs again writes the same rows in the same order: it reads files, and row by row. */
   def repeatable: Boolean = ShuffleSizes.repeats(stage.shuffle.child)
 }
 
 object ShuffleSizes {
+
+  /** A dealt piece reads the block of each map task by itself: only there do rows have a position. */
+  def specs(piece: ReadPiece, maps: Int): Seq[ShufflePartitionSpec] = piece match {
+    case ReadPiece(partition, None, None) => Seq(CoalescedPartitionSpec(partition, partition + 1, None))
+    case ReadPiece(partition, Some((start, end)), None) => Seq(PartialReducerPartitionSpec(partition, start, end, 0L))
+    case ReadPiece(partition, None, Some(_)) =>
+      (0 until maps).map(map => PartialReducerPartitionSpec(partition, map, map + 1, 0L))
+    case other => throw new IllegalArgumentException(s"$other is both cut and dealt")
+  }
   private def repeats(plan: SparkPlan): Boolean = plan match {
     case _: QueryStageExec => false
     case _: FileSourceScanExec | _: LocalTableScanExec | _: RangeExec => true

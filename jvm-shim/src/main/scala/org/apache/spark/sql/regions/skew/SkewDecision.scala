@@ -31,7 +31,8 @@ private[skew] final class SkewDecision(session: SparkSession, runtime: RegionsRu
         case Right((spec, changed)) =>
           val once = note.ran(spec)
           changed.foreach {
-            case read: SkewReadExec => read.setTagValue(SkewReadExec.onRun, once)
+            case read: SkewReadExec if !read.containsTag(SkewReadExec.onRun) =>
+              read.setTagValue(SkewReadExec.onRun, once)
             case _ =>
           }
           return changed

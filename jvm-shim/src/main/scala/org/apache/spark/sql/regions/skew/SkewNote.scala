@@ -1,7 +1,9 @@
 package org.apache.spark.sql.regions.skew
 
+import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.AtomicBoolean
 
+import org.apache.spark.scheduler.StageInfo
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.QueryStageExec
@@ -23,10 +25,12 @@ private[skew] final case class SkewNote(
     add(Nil, all.map(each => DeclinedNode(-1, group.name, each.code, each.detail)))
   }
 
-  /** To be called by each changed read when it runs; counts once. */
-  def ran(spec: SkewSpec): () => Unit = {
+  /** To be called by each changed read with its RDD when it runs; the decision counts once, and each stage. */
+  def ran(spec: SkewSpec): Int => Unit = {
     val first = new AtomicBoolean(true)
-    () =>
+    val stages = ConcurrentHashMap.newKeySet[Int]()
+    rdd => {
+      runtime.stageTimes.await(rdd)(stage => if (stages.add(stage.stageId)) measured(stage))
       if (first.getAndSet(false)) {
         runtime.counters.add(Counters.skewRepairs)
         val action = DecidedAction(
@@ -40,6 +44,12 @@ private[skew] final case class SkewNote(
         val declines = spec.declines ++ group.refusal
         add(Seq(action), declines.map(each => DeclinedNode(-1, group.name, each.code, each.detail)))
       }
+    }
+  }
+
+  private def measured(stage: StageInfo): Unit = for (end <- stage.completionTime; start <- stage.submissionTime) {
+    val detail = f"stage ${stage.stageId} took ${(end - start) / 1000.0}%.2f s in ${stage.numTasks} tasks"
+    add(Seq(DecidedAction("measured", -1, group.name, "", -1, "MEASURED", detail = detail)), Nil)
   }
 
   private def detail(spec: SkewSpec): String = {

@@ -8,6 +8,7 @@ import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
+import org.apache.spark.sql.regions.Guard
 
 /**
  * What a task reads of one shuffle partition: all of it, the blocks of some map tasks, or of all blocks every n-th row.
@@ -43,19 +44,20 @@ final case class SkewReadExec(child: SparkPlan, tasks: Seq[Seq[ReadPiece]]) exte
   override protected def doExecute(): RDD[InternalRow] = child match {
     case stage: ShuffleQueryStageExec =>
       report()
-      getTagValue(SkewReadExec.onRun).foreach(_.apply())
-      val sizes = new ShuffleSizes(stage)
       val specs = Array.newBuilder[ShufflePartitionSpec]
       var count = 0
       val blocks = tasks.map(
         _.flatMap { piece =>
-          sizes.specs(piece).map { spec =>
+          ShuffleSizes.specs(piece, stage.shuffle.numMappers).map { spec =>
             specs += spec
             count += 1
             Block(count - 1, piece.deal)
           }
         }.toArray)
-      new PiecesRDD(stage.shuffle.getShuffleRDD(specs.result()).asInstanceOf[RDD[InternalRow]], blocks.toArray)
+      val read = stage.shuffle.getShuffleRDD(specs.result()).asInstanceOf[RDD[InternalRow]]
+      val rdd = new PiecesRDD(read, blocks.toArray)
+      getTagValue(SkewReadExec.onRun).foreach(told => Guard.run(sparkContext.conf, "a note on a stage")(told(rdd.id)))
+      rdd
     case other => throw new IllegalStateException(s"a skew read of ${other.nodeName}, expected a query stage")
   }
 
@@ -83,6 +85,6 @@ final case class SkewReadExec(child: SparkPlan, tasks: Seq[Seq[ReadPiece]]) exte
 
 object SkewReadExec {
 
-  /** Adaptive execution may still drop a changed stage; what was decided counts once it runs. */
-  val onRun: TreeNodeTag[() => Unit] = TreeNodeTag[() => Unit]("spark_regions.skew.onRun")
+  /** Told the RDD. Adaptive execution may still drop a changed stage; what was decided counts once it runs. */
+  val onRun: TreeNodeTag[Int => Unit] = TreeNodeTag[Int => Unit]("spark_regions.skew.onRun")
 }

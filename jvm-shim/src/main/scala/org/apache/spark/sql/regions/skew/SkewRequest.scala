@@ -8,6 +8,9 @@ import org.apache.spark.sql.regions.RegionsConf
 /** The `skew` message of docs/protocol.md. */
 private[skew] object SkewRequest {
 
+  /** Of partitions beyond, the blocks are taken for alike: a message is to be read within the deadline. */
+  private val blocksTold = 100000
+
   def apply(
       group: ReduceGroup,
       sizes: Seq[ShuffleSizes],
