@@ -10,6 +10,7 @@ python -m benchmarks.skew [--scale 1] [--rounds 3] [--kinds full_join window] [-
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -123,6 +124,7 @@ def run(options: Options, kinds: Sequence[str] = tuple(QUERIES), keys: Sequence[
             for kind in kinds:
                 found[f"{kind} {distribution}"] = each = one(three, QUERIES[kind], options.rounds, cores)
                 differing += [] if each.pop("identical") else [f"{kind} {distribution}"]
+                print(kind, distribution, each, file=sys.stderr, flush=True)
         versions = three["ours"].versions
     skewed = [each for name, each in found.items() if not name.endswith(CONTROL)]
     even = [each["cpu_ours_over_aqe"] for name, each in found.items() if name.endswith(CONTROL)]
