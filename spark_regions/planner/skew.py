@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,8 @@ from spark_regions.skew.aqe import AdaptiveConf
 from spark_regions.skew.loads import LoadModel
 from spark_regions.skew.messages import stage_from_json
 from spark_regions.skew.repair import repair
-from spark_regions.skew.stage import Costs
+from spark_regions.skew.spec import Decline, Kind, SkewSpec
+from spark_regions.skew.stage import Costs, Stage
 
 WAIT_SHARE = 0.7
 """Part of the shim's deadline after which the best repair so far is sent."""
@@ -37,8 +38,32 @@ def decide_skew(message: Mapping[str, Any]) -> dict[str, Any]:
     if always:
         stage = replace(stage, cores=max(stage.cores, ALWAYS_CORES))
     adaptive = _adaptive(_record(message, "adaptive"))
-    spec = repair(stage, FREE if always else Costs(), adaptive, expired=lambda: time.monotonic() > until)
-    return {"spec": spec.to_json()}
+
+    def late() -> bool:
+        return time.monotonic() > until
+
+    if always:
+        return {"spec": repair(stage, FREE, adaptive, late).to_json()}
+    spec = repair(stage, Costs(), adaptive, late)
+    return {"spec": (spec if _surely_pays(spec, stage) else _in_order(spec, stage, adaptive, late)).to_json()}
+
+
+def _surely_pays(spec: SkewSpec, stage: Stage) -> bool:
+    """Whether a repair that adds work gains more than the prediction may be off.
+
+    Work is a pass over keys, an exchange above, or blocks that several tasks read.
+    """
+    adds = stage.reshuffle_bytes > 0 or any(split.unmatched or not split.ranges for split in spec.splits)
+    return not (spec.spreads and adds) or spec.predicted_makespan < (1 - stage.error_share) * spec.plain_makespan
+
+
+def _in_order(spec: SkewSpec, stage: Stage, adaptive: AdaptiveConf, late: Callable[[], bool]) -> SkewSpec:
+    """What is left without splitting anything."""
+    found = repair(replace(stage, ordered=True), Costs(), adaptive, late)
+    refused = Decline(spec.kind, "GAIN_TOO_SMALL", spec.detail)
+    if found.kind is Kind.NONE:
+        return replace(found, reason=refused.code, detail=refused.detail, declines=spec.declines)
+    return replace(found, declines=(refused, *spec.declines))
 
 
 def _sizes(record: Mapping[str, Any]) -> tuple[list[int], list[int]]:

@@ -78,5 +78,6 @@ object Counters {
   val fallbacks = "fallbacks"
   val skewRepairs = "skewRepairs"
   val names: Seq[String] =
-    Seq(queries, plansChanged, loads, stores, persists, recalls, shares, commits, abandons, declines, fallbacks, skewRepairs)
+    Seq(queries, plansChanged, loads, stores, persists, recalls, shares, commits, abandons, declines, fallbacks,
+      skewRepairs)
 }

@@ -63,8 +63,10 @@ object RegionsExplain {
     val nothing = decision.refusal.map(r => s"  nothing decided [${r.code}]${detail(r.detail)}").toSeq ++
       (if (decision.actions.isEmpty && decision.refusal.isEmpty) Seq(s"  $idle") else Nil)
     val hidden = decision.declines.size - declinesShown
-    val head = f"query ${decision.query}${if (skew) ", a skewed stage" else ""}, decided in ${decision.planningMillis}%.0f ms"
-    (Seq(head) ++ decision.regions.toSeq.flatMap(RegionLines(_)) ++ nothing ++ decision.actions.map(action) ++ decision.declines.take(declinesShown).map(decline) ++
+    val head =
+      f"query ${decision.query}${if (skew) ", a skewed stage" else ""}, decided in ${decision.planningMillis}%.0f ms"
+    (Seq(head) ++ decision.regions.toSeq.flatMap(RegionLines(_)) ++ nothing ++ decision.actions.map(
+      action) ++ decision.declines.take(declinesShown).map(decline) ++
       (if (hidden > 0) Seq(s"  … and $hidden more declined") else Nil)).mkString("\n")
   }
 

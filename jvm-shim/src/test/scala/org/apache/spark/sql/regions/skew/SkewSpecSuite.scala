@@ -1,12 +1,10 @@
 package org.apache.spark.sql.regions.skew
 
-import org.scalatest.funsuite.AnyFunSuite
-
 import org.apache.spark.sql.regions.Refusal
 import org.apache.spark.sql.regions.bridge.Frames
 
 /** What comes over the wire must have every row in exactly one task, or it is not used. */
-class SkewSpecSuite extends AnyFunSuite {
+class SkewSpecSuite extends munit.FunSuite {
 
   private def parsed(partitions: String, tasks: String, kind: String = "split_by_records"): Either[Refusal, SkewSpec] =
     SkewSpec.parse(
@@ -18,13 +16,13 @@ class SkewSpecSuite extends AnyFunSuite {
 
   test("whole partitions, cut ones and dealt ones") {
     val spec = parsed(cut, """[[{"partition":1,"slice":1}],[1],[2,0]]""").toOption.get
-    assert(spec.tasks.map(_.map(_.slice)) === Seq(Seq(Some(1)), Seq(Some(0)), Seq(None, None)))
-    assert(spec.splits(1).piece(1) === ReadPiece(1, maps = Some((3, 4))))
+    assertEquals(spec.tasks.map(_.map(_.slice)), Seq(Seq(Some(1)), Seq(Some(0)), Seq(None, None)))
+    assertEquals(spec.splits(1).piece(1), ReadPiece(1, maps = Some((3, 4))))
     val dealt = """{"partition":2,"helpers":2,"spread":"right","unmatched":true}"""
     val other = parsed(dealt, """[[2],[{"partition":2,"slice":1}],[0],[1]]""").toOption.get
-    assert(other.splits(2).piece(0) === ReadPiece(2, deal = Some((0, 2))))
+    assertEquals(other.splits(2).piece(0), ReadPiece(2, deal = Some((0, 2))))
     assert(other.splits(2).unmatched && !other.splits(2).left)
-    assert(parsed("", "[]", "none").map(_.tasks) === Right(Nil))
+    assertEquals(parsed("", "[]", "none").map(_.tasks), Right(Nil))
   }
 
   test("rows that would be lost or doubled are refused") {
