@@ -97,10 +97,10 @@ def test_sizes_alone_count_with_strategy_always() -> None:
     assert decide_skew(message | {"strategy": "always"})["spec"]["kind"] == "split_by_records"
 
 
-@pytest.mark.parametrize("more", [{}, {"operator": "inner_join", "reshuffleBytes": 100 * MB}])
+@pytest.mark.parametrize("more", [{}, {"operator": "inner_join", "reshuffleBytes": 200 * MB}])
 def test_added_work_must_gain_more_than_the_prediction_may_be_off(more: dict[str, Any]) -> None:
     """Seven tenths of the rows on two cores: a fair share is five tenths."""
-    sizes = [13 * MB] * 15 + [450 * MB]
+    sizes = [170 * MB // 15] * 15 + [480 * MB]
     spec = decided(cores=2, left=shuffle(sizes), **more)
     assert spec["kind"] in ("none", "order")
     assert "GAIN_TOO_SMALL" in {spec["reason"], *(each["code"] for each in spec["declines"])}
