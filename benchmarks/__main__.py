@@ -30,6 +30,7 @@ BENCHMARKS = (
     "workflow",
     "batch",
     "region_plans",
+    "skew",
     "skew_simulation",
 )
 
@@ -70,6 +71,10 @@ HEADLINES: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("spilled_bytes", "bytes spilled by stages", ""),
     ),
     "batch": (("run_over_one_by_one", "run([8 writes]) / the same one by one", ""),),
+    "skew": (
+        ("median_ours_over_aqe", "skewed stages, ours / adaptive execution", "<= 0.90"),
+        ("largest_ours_over_aqe_unskewed", "stages without skew, ours / adaptive execution", "<= 1.05"),
+    ),
     "skew_simulation": (
         ("largest_ours_over_bound", "simulated makespan / bound, by workers: rows may be spread", "<= 1.10"),
         ("largest_ours_over_aqe", "simulated makespan / adaptive execution's", "<= 1.05"),

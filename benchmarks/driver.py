@@ -48,6 +48,29 @@ def query(spark: SparkSession, text: str) -> Answer:
     return _measured(spark, lambda: spark.sql(text).collect())
 
 
+def tasks(spark: SparkSession, text: str) -> Answer:
+    """A query, and of each of its tasks when it started, how long it ran, also on a core, and if it read a shuffle."""
+    context = spark.sparkContext
+    group = f"tasks of {time.time_ns()}"
+    context.setJobGroup(group, text[:100])
+    answer = _measured(spark, lambda: spark.sql(text).collect())
+    context._jsc.sc().listenerBus().waitUntilEmpty()
+    tracker, store = context.statusTracker(), context._jsc.sc().statusStore()
+    stages = {stage for job in tracker.getJobIdsForGroup(group) for stage in tracker.getJobInfo(job).stageIds}  # type: ignore[union-attr]
+    found = []
+    for stage in sorted(stages):
+        listed = store.taskList(stage, 0, 100_000)
+        for number in range(listed.size()):
+            task = listed.apply(number)
+            metrics = task.taskMetrics().get()
+            read = metrics.shuffleReadMetrics()
+            size = read.localBytesRead() + read.remoteBytesRead()
+            start = task.launchTime().getTime() / 1000
+            seconds, cpu = task.duration().get() / 1000, metrics.executorCpuTime() / 1e9
+            found.append({"stage": stage, "start": start, "seconds": seconds, "cpu": cpu, "read": size > 100_000})
+    return answer | {"tasks": found}
+
+
 def plan(spark: SparkSession, text: str) -> Answer:
     """Seconds for the optimized and the physical plan; parsing and analysis are before, execution is not done."""
     frame = spark.sql(text)
@@ -78,7 +101,7 @@ def last_decision(spark: SparkSession) -> Answer:
 
 
 TASKS: dict[str, Callable[..., Answer]] = {
-    function.__name__: function for function in (register, query, plan, shape, status, last_decision)
+    function.__name__: function for function in (register, query, tasks, plan, shape, status, last_decision)
 }
 
 

@@ -85,11 +85,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder for <benchmark>.json")
 
 
-def benchmark_main(name: str, run: Callable[[Options], dict[str, Any]], default_rounds: int) -> None:
-    """Command line of one benchmark: run it, print and save its result; ends with 1 if any rows differ."""
+def benchmark_main(
+    name: str, run: Callable[[Options], dict[str, Any]], default_rounds: int, arguments: Sequence[str] | None = None
+) -> None:
+    """Command line of one benchmark: run it, print and save its result; ends with 1 if any rows differ.
+
+    :param arguments: those of all benchmarks, where this one has more; None: the command line's
+    """
     parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{name}")
     add_arguments(parser)
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     options = Options(given.scale, given.rounds or default_rounds, given.data.resolve())
     before = environment()
     found: dict[str, Any] = {}

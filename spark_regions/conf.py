@@ -280,6 +280,23 @@ CONFS: tuple[Conf, ...] = (
         "queries will use is kept from its first use until its last one.",
     ),
     Conf(
+        "spark.regions.skew.enabled",
+        "bool",
+        "false",
+        "runtime",
+        "Whether the tasks of a skewed reduce stage are arranged otherwise where Spark's adaptive execution leaves them"
+        " alone. Nothing happens without adaptive execution. Off until it is shown to gain on large clusters.",
+    ),
+    Conf(
+        "spark.regions.skew.strategy",
+        "string",
+        "cost",
+        "runtime",
+        "When a stage is arranged otherwise: `cost` (the predicted time is worth it) or `always` (sizes alone count, "
+        "however small; for tests).",
+        choices=("cost", "always"),
+    ),
+    Conf(
         "spark.regions.persist.enabled",
         "bool",
         "true",

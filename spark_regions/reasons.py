@@ -26,6 +26,7 @@ _TABLE: dict[str, str] = {
     "SPLIT_BY_KEYS": "Heavy keys get tasks of their own, the others are packed",
     "TWO_PHASES": "The rows of heavy keys are dealt to several tasks, and a second phase merges their states",
     "RANGE_BOUNDARIES": "The ranges of a sort follow the observed distribution",
+    "MEASURED": "What the stage really took",
     "LONGEST_FIRST": "Partitions are packed, and the longest task starts first",
     # Inputs that have no identity, or none that outlives the application.
     "INPUT_CHANGED": "An input changed while the query ran",
@@ -108,6 +109,7 @@ _TABLE: dict[str, str] = {
     "MIGRATION_TOO_SLOW": "Copying the other rows to helpers takes longer than it saves",
     "ORDERED_KEYS": "The rows of a key are needed in their order",
     "NOT_MERGEABLE": "The operator needs all rows of a key in one task",
+    "CO_PARTITIONED": "Another operator of the stage relies on how these rows are partitioned",
     "WRONG_SIDE": "This join's result would change if rows of the skewed input were spread",
     "UNMATCHED_ROWS": "With a further condition, a task cannot tell which rows stay unmatched",
     # Storing and loading.

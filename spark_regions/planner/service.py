@@ -51,6 +51,7 @@ class Service:
     def warm(self) -> None:
         """Import what the first request needs, so that it does not wait for it."""
         import spark_regions.planner.session
+        import spark_regions.planner.skew
         import spark_regions.recycle.markov
         import spark_regions.store.admin  # noqa: F401
 
@@ -68,8 +69,9 @@ class Service:
 
     def handle(self, message: Mapping[str, Any]) -> dict[str, Any] | None:
         """The answer to one message, None where there is none; never raises."""
-        self._opened.wait()
         kind = message.get("type")
+        if kind != "skew":  # needs no store
+            self._opened.wait()
         seq = message.get("seq")
         if kind == "observe":
             self._guarded(lambda: self._observe(message), None)
@@ -82,6 +84,8 @@ class Service:
             return {"type": "announce", "seq": seq} | self._guarded(lambda: self._announce(message), None)
         if kind == "digest_udf":
             return {"type": "digest_udf", "seq": seq} | self._guarded(lambda: self._digest(message), None)
+        if kind == "skew":
+            return {"type": "skew", "seq": seq} | self._guarded(lambda: self._skew(message), None)
         if kind == "status":
             return {"type": "status", "seq": seq} | self._guarded(self.status, None)
         return {"type": "error", "seq": seq, "code": "UNKNOWN_TYPE", "detail": f"unknown type {str(kind)[:100]!r}"}
@@ -167,6 +171,11 @@ class Service:
         from spark_regions.planner.udf.request import digest_functions
 
         return {"digests": digest_functions(message)}
+
+    def _skew(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        from spark_regions.planner.skew import decide_skew
+
+        return decide_skew(message)
 
     def _reasons(self) -> list[tuple[str, str]]:
         notices = list(self._where.notices) if self._where else []

@@ -60,4 +60,7 @@ def _shuffle(record: Any) -> Shuffle:
     if outside:
         raise ValueError(f"keys outside of all partitions: {outside}")
     blocks = {int(at): tuple(int(each) for each in sizes) for at, sizes in record.get("blocks", {}).items()}
-    return Shuffle(tuple(int(each) for each in record["bytes"]), rows, keys, int(record.get("maps", 1)), blocks)
+    repeatable = bool(record.get("repeatable", False))
+    return Shuffle(
+        tuple(int(each) for each in record["bytes"]), rows, keys, int(record.get("maps", 1)), blocks, repeatable
+    )

@@ -24,9 +24,12 @@ class Split:
 
     :param spread: the input whose rows are dealt to `helpers` tasks; the other input's rows go to each of them
     :param replicate: whether there are such rows; never for null keys and operators with one input
-    :param ranges: the map outputs of each helper, half-open; empty: every map task deals its rows in turn
+    :param ranges: the map outputs of each helper, half-open; empty: every map task deals its rows in turn, or (the
+        shuffle is written) each helper reads all of them and keeps every n-th row
     :param verify: decided before the shuffle is written. If then some slice has no row of the spread input, one task
         must read all slices: it would take rows of the other input for unmatched
+    :param unmatched: no slice brings out unmatched rows of the other input. A further task does, from the keys of all
+        slices
     """
 
     partition: int
@@ -38,6 +41,7 @@ class Split:
     error: float = 0.0
     ranges: tuple[tuple[int, int], ...] = ()
     verify: bool = False
+    unmatched: bool = False
 
     def to_json(self) -> dict[str, Any]:
         found: dict[str, Any] = {"partition": self.partition, "helpers": self.helpers, "spread": self.spread.value}
@@ -47,6 +51,8 @@ class Split:
             found["replicate"] = self.spread.other.value
         if self.verify:
             found["verify"] = True
+        if self.unmatched:
+            found["unmatched"] = True
         if self.ranges:
             found["maps"] = [list(each) for each in self.ranges]
         return found

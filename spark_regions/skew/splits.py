@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from sys import maxsize
 
@@ -118,10 +118,10 @@ def _most(stage: Stage, load: KeyLoad) -> int:
 
 def _whole_partition(stage: Stage, number: int, seconds: float, target: float, costs: Costs) -> Split | Decline:
     """Dealt in turn, or cut by map outputs where they are written; no key need be known, only which input spreads."""
-    sides = [side for side in Input if stage.input(side) and spread(stage.operator, side) is Spread.ANY]
+    sides = [side for side in Input if stage.input(side) and _spreads_whole(stage, side)]
     if not sides:
-        return _refusal(stage, Input.LEFT) or Decline(Kind.RECORDS, "NO_HEAVY_KEYS")
-    side = max(sides, key=lambda each: shuffle.bytes[number] if (shuffle := stage.input(each)) else 0)
+        return _whole_refusal(stage)
+    side = max(sides, key=lambda each: _cut_bytes(stage, each, number))
     if (refused := _refusal(stage, side)) is not None:
         return refused
     shuffle, other = stage.input(side), stage.input(side.other)
@@ -129,14 +129,43 @@ def _whole_partition(stage: Stage, number: int, seconds: float, target: float, c
     again = other.bytes[number] if other else 0
     wanted = ceil(seconds / target)
     wanted = min(wanted, _worthwhile(stage, wanted, seconds, again, shuffle.bytes[number], costs))
+    if wanted < 2:
+        return Decline(Kind.RECORDS, "MIGRATION_TOO_SLOW", f"{seconds:.2f} s")
+    unmatched = spread(stage.operator, side) is not Spread.ANY
+    split = Split(number, None, wanted, side, other is not None, unmatched=unmatched)
     if not stage.observed:
-        if wanted < 2:
-            return Decline(Kind.RECORDS, "MIGRATION_TOO_SLOW", f"{seconds:.2f} s")
-        return Split(number, None, wanted, side, other is not None)
-    ranges = cut(shuffle.blocks.get(number) or (1,) * shuffle.maps, max(wanted, 1))
+        return split
+    blocks = shuffle.blocks.get(number) or (1,) * shuffle.maps
+    ranges = cut(blocks, wanted)
+    if shuffle.repeatable:
+        longest = max(sum(blocks[start:end]) for start, end in ranges) / (sum(blocks) or 1)
+        skipped = shuffle.bytes[number] * (1 - 1 / wanted) * costs.read_seconds_per_byte
+        if seconds / wanted + skipped < seconds * longest:
+            return split
     if len(ranges) < 2:
-        return Decline(Kind.RECORDS, "ONE_BLOCK" if wanted > 1 else "MIGRATION_TOO_SLOW", f"{seconds:.2f} s")
-    return Split(number, None, len(ranges), side, other is not None, ranges=ranges)
+        return Decline(Kind.RECORDS, "ONE_BLOCK", f"{seconds:.2f} s")
+    return replace(split, helpers=len(ranges), ranges=ranges)
+
+
+def _spreads_whole(stage: Stage, side: Input) -> bool:
+    """Without counted keys, unmatched rows take a pass of their own, over a shuffle that is written."""
+    allowed = spread(stage.operator, side)
+    return allowed is Spread.ANY or (allowed is Spread.KNOWN_KEYS and stage.observed and not stage.residual)
+
+
+def _whole_refusal(stage: Stage) -> Decline:
+    if (refused := _refusal(stage, Input.LEFT)) is not None:
+        return refused
+    if stage.observed and stage.residual:
+        return Decline(Kind.RECORDS, "UNMATCHED_ROWS", stage.operator.value)
+    return Decline(Kind.RECORDS, "NO_HEAVY_KEYS")
+
+
+def _cut_bytes(stage: Stage, side: Input, number: int) -> float:
+    """An input whose unmatched rows take a pass of their own is read twice, and should be worth it."""
+    shuffle = stage.input(side)
+    size = shuffle.bytes[number] if shuffle else 0
+    return size if spread(stage.operator, side) is Spread.ANY else size / 2
 
 
 def _worthwhile(stage: Stage, wanted: int, seconds: float, other_bytes: float, own_bytes: float, costs: Costs) -> int:

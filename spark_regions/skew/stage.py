@@ -62,6 +62,7 @@ class Shuffle:
     :param bytes: of each reduce partition; :param rows: of each reduce partition
     :param maps: number of map tasks
     :param blocks: of a partition, the bytes from each map task, where known
+    :param repeatable: a map task that runs again writes the same rows in the same order
     """
 
     bytes: tuple[int, ...]
@@ -69,6 +70,7 @@ class Shuffle:
     keys: tuple[HeavyKey, ...] = ()
     maps: int = 1
     blocks: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    repeatable: bool = False
 
     def key_rows(self) -> dict[str, float]:
         """Rows of each heavy key: the middle of its bounds, made narrower by what its partition holds."""

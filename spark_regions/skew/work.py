@@ -12,6 +12,9 @@ from spark_regions.skew.packing import in_order
 from spark_regions.skew.spec import Kind, Piece, SkewSpec, Split
 from spark_regions.skew.stage import Costs, Stage
 
+KEY_PASS = 2
+"""Bringing out the distinct keys of rows, in times of reading them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Phase:
@@ -53,6 +56,15 @@ def phases(
         pieces.other_bytes(split) * (split.helpers - 1) for split in spread if split.replicate and split.key is not None
     )
     found = [Phase(replicated * costs.write_seconds_per_byte / stage.cores, main)]
+    if checked := [split for split in spread if split.unmatched]:
+        # The keys of all slices first; they tell which rows of the other input stay unmatched.
+        keys = [
+            pieces.bytes(split) / split.helpers * KEY_PASS * costs.read_seconds_per_byte + costs.task_seconds
+            for split in checked
+            for _ in range(split.helpers)
+        ]
+        last = [pieces.other_bytes(split) * costs.read_seconds_per_byte + costs.task_seconds for split in checked]
+        found = [Phase(0.0, tuple(keys)), Phase(found[0].before + costs.stage_seconds, (*main, *last))]
     if spread and stage.operator is Operator.PARTITION_WINDOW:
         # The value of each key first, from a pass over its rows; then every slice brings out its rows with it.
         partial = [
@@ -143,8 +155,15 @@ class _Pieces:
         if split is None or split.helpers < 2:
             return whole
         mine = whole * self._part(split, piece.slice)
-        if split.replicate:
+        if split.replicate and piece.key is None and self._stage.observed:
+            # Each slice works through all copied rows, not only reads them.
+            own, copied = self.bytes(split), self.other_bytes(split)
+            share = copied / (own + copied) if own + copied else 0.0
+            mine = mine * (1 - share) + whole * share
+        elif split.replicate:
             mine += self.other_bytes(split) * self._costs.read_seconds_per_byte
+        if self._stage.observed and piece.key is None and not split.ranges:
+            mine += self.bytes(split) * (1 - 1 / split.helpers) * self._costs.read_seconds_per_byte
         if self._stage.operator is Operator.MERGEABLE_AGGREGATE:
             state = self._stage.state_ratio * self.bytes(split) / split.helpers
             mine += state * self._costs.write_seconds_per_byte

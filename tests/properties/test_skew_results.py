@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import HealthCheck, event, given, settings
@@ -46,13 +47,20 @@ def inputs(draw, maps=3):
     st.integers(1, 8),
     st.booleans(),
     st.booleans(),
+    st.booleans(),
+    st.booleans(),
 )
-def test_joins_keep_their_result(operator, left, right, cores, capacity, residual, observed):
+def test_joins_keep_their_result(operator, left, right, cores, capacity, residual, observed, blind, repeatable):
     right = [row if isinstance(row, Row) else Row(row, 0, number) for number, row in enumerate(right)]
     condition = (lambda one, two: (one + two) % 3 != 0) if residual else None
     stage = stage_of(operator, left, right, cores=cores, capacity=capacity, residual=residual, observed=observed)
+    # At run time no key may be known, only sizes.
+    sides = {"left": stage.left, "right": stage.right}
+    known = {} if not blind else {"keys": ()}
+    stage = replace(stage, **{name: replace(side, repeatable=repeatable, **known) for name, side in sides.items()})
     spec = repair(stage, FREE)
-    event(f"{operator.value} {spec.kind.value}{' spread' if spec.spreads else ''}")
+    passes = " with a pass for unmatched rows" if any(split.unmatched for split in spec.splits) else ""
+    event(f"{operator.value} {spec.kind.value}{' spread' if spec.spreads else ''}{passes}")
     assert joined(stage, spec, left, right, condition) == Counter(join(operator, left, right, condition))
 
 

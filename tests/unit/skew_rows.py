@@ -124,6 +124,19 @@ def join(operator, left, right, condition=None):
     return out
 
 
+INNER = {
+    Operator.LEFT_JOIN: Operator.INNER_JOIN,
+    Operator.RIGHT_JOIN: Operator.INNER_JOIN,
+}
+
+
+def without_unmatched(operator, spread):
+    """The join of a slice that brings out no unmatched rows of the input that is not spread."""
+    if operator is Operator.FULL_JOIN:
+        return Operator.LEFT_JOIN if spread is Input.LEFT else Operator.RIGHT_JOIN
+    return INNER[operator]
+
+
 def joined(stage, spec, left, right, condition=None):
     """The join's result under a decision, as a multiset."""
     if spec.kind is Kind.NONE:
@@ -133,7 +146,28 @@ def joined(stage, spec, left, right, condition=None):
     lefts, rights = (
         read(spec, rows, side, partitions, one_task) for rows, side in ((left, Input.LEFT), (right, Input.RIGHT))
     )
+    checked = {(split.partition, split.key): split for split in spec.splits if split.unmatched}
     found: Counter[tuple[int | None, int | None]] = Counter()
-    for one, two in zip(lefts, rights, strict=True):
-        found.update(join(stage.operator, one, two, condition))
+    for task, one, two in zip(spec.tasks, lefts, rights, strict=True):
+        splits = {checked.get((piece.partition, piece.key)) for piece in task}
+        assert len(task) == 1 or splits == {None}, "a slice has a task of its own"
+        split = splits.pop()
+        operator = without_unmatched(stage.operator, split.spread) if split else stage.operator
+        found.update(join(operator, one, two, condition))
+    for place, split in checked.items():
+        found.update(unmatched(spec, place, split, left, right, partitions))
     return found
+
+
+def unmatched(spec, place, split, left, right, partitions):
+    """Rows of the input that is not spread whose key is in no slice."""
+    keyed = {(other.partition, other.key) for other in spec.splits if other.key is not None}
+
+    def here(row):
+        number = partition_of(row.key, partitions)
+        return number == place[0] and (number, row.key) not in keyed
+
+    spread, other = (left, right) if split.spread is Input.LEFT else (right, left)
+    keys = {row.key for row in spread if here(row) and row.key != NULL}
+    rows = [row.number for row in other if here(row) and row.key not in keys]
+    return [(None, row) if split.spread is Input.LEFT else (row, None) for row in rows]

@@ -23,7 +23,7 @@ final case class DecidedAction(
 final case class DeclinedNode(node: Int, operator: String, code: String, detail: String)
 
 /**
- * What was decided on one query. `refusal`: why nothing was decided at all. `regions`: the query's regions, the labels of the
+ * What was decided on one query, or (`topic` skew) on one stage of it. `refusal`: why nothing was decided at all. `regions`: the query's regions, the labels of the
  * edges between them, and the predicted seconds, as docs/protocol.md has them.
  */
 final case class Decision(
@@ -35,7 +35,8 @@ final case class Decision(
     actions: Seq[DecidedAction],
     declines: Seq[DeclinedNode],
     refusal: Option[Refusal] = None,
-    regions: Option[JsonNode] = None)
+    regions: Option[JsonNode] = None,
+    topic: String = "")
 
 /** The last `limit` values, thread-safe. */
 final class Ring[T](limit: Int) {
@@ -75,6 +76,8 @@ object Counters {
   val abandons = "abandons"
   val declines = "declines"
   val fallbacks = "fallbacks"
+  val skewRepairs = "skewRepairs"
   val names: Seq[String] =
-    Seq(queries, plansChanged, loads, stores, persists, recalls, shares, commits, abandons, declines, fallbacks)
+    Seq(queries, plansChanged, loads, stores, persists, recalls, shares, commits, abandons, declines, fallbacks,
+      skewRepairs)
 }

@@ -120,6 +120,20 @@ object RegionsConf {
   )
     .booleanConf.createWithDefault(true)
 
+  val skewEnabled: ConfigEntry[Boolean] = runtime(
+    "skew.enabled",
+    "Whether the tasks of a skewed reduce stage are arranged otherwise where Spark's adaptive execution leaves them " +
+      "alone. Nothing happens without adaptive execution."
+  )
+    .booleanConf.createWithDefault(false)
+
+  val skewStrategy: ConfigEntry[String] = runtime(
+    "skew.strategy",
+    "When a stage is arranged otherwise: 'cost' (the predicted time is worth it) or 'always' (sizes alone count, " +
+      "however small; for tests)."
+  )
+    .stringConf.transform(lower).checkValues(Set("cost", "always")).createWithDefault("cost")
+
   val persistEnabled: ConfigEntry[Boolean] = runtime("persist.enabled",
     "Whether results are persisted in Spark's block manager for later queries of the session.")
     .booleanConf.createWithDefault(true)
@@ -152,6 +166,8 @@ object RegionsConf {
     recycleFloatAggregates,
     sharingEnabled,
     workflowEnabled,
+    skewEnabled,
+    skewStrategy,
     persistEnabled,
     persistMaxBytes,
     explainFormat

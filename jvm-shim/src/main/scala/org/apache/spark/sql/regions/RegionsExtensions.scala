@@ -9,9 +9,10 @@ import org.apache.spark.sql.catalyst.FunctionIdentifier
 import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Expression, ExpressionInfo}
 import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.execution.SparkStrategy
+import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.regions.exec.RegionsStrategy
 import org.apache.spark.sql.regions.rules.{LineageRule, SharedDataFramesRule}
+import org.apache.spark.sql.regions.skew.SkewRule
 import org.apache.spark.sql.regions.ui.DecisionsTable
 import org.apache.spark.sql.types.StringType
 
@@ -31,6 +32,9 @@ import org.apache.spark.sql.types.StringType
  *     ▼
  *   planner
  *     │  strategies           plans the logical nodes that the rule put in; again for each re-planning of AQE
+ *     ▼
+ *   adaptive execution, for each stage whose inputs are written
+ *     │  queryStageRules      after Spark's own: tasks of a skewed stage are arranged otherwise
  *     ▼
  *   execution                 RegionsRuntime's listeners; not registered here, since they belong to the context
  * }}}
@@ -64,6 +68,7 @@ class RegionsExtensions extends SparkSessionExtensionsProvider with Logging {
     normalizationRules.foreach(build => extensions.injectPlanNormalizationRule(guarded(build)))
     preCBORules.foreach(build => extensions.injectPreCBORule(guarded(build)))
     strategies.foreach(build => extensions.injectPlannerStrategy(guardedStrategy(build)))
+    queryStageRules.foreach(build => extensions.injectQueryStageOptimizerRule(ifActive(build, InactiveStage)))
   }
 }
 
@@ -79,6 +84,11 @@ object RegionsExtensions {
   val strategies: Seq[SparkSession => SparkStrategy] = Seq {
     case session: classic.SparkSession => RegionsStrategy.of(session)
     case _ => InactiveStrategy
+  }
+
+  val queryStageRules: Seq[SparkSession => Rule[SparkPlan]] = Seq {
+    case session: classic.SparkSession => SkewRule.of(session)
+    case _ => InactiveStage
   }
 
   val tableFunctions: Seq[TableFunction] = Seq(
@@ -132,7 +142,11 @@ object RegionsExtensions {
     override def apply(plan: LogicalPlan): LogicalPlan = plan
   }
 
+  private object InactiveStage extends Rule[SparkPlan] {
+    override def apply(plan: SparkPlan): SparkPlan = plan
+  }
+
   private object InactiveStrategy extends SparkStrategy {
-    override def apply(plan: LogicalPlan): Seq[org.apache.spark.sql.execution.SparkPlan] = Nil
+    override def apply(plan: LogicalPlan): Seq[SparkPlan] = Nil
   }
 }

@@ -15,6 +15,7 @@ import org.apache.spark.sql.classic
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart
 import org.apache.spark.sql.regions.bridge.{PlannerClient, PlannerPython, PlannerSettings}
 import org.apache.spark.sql.regions.profile.{ProfileListener, QueryRegistry}
+import org.apache.spark.sql.regions.skew.{SkewRule, StageTimes}
 import org.apache.spark.sql.regions.ui.RegionsExplain
 
 /** All of ours that lives as long as one SparkContext: the planner process, the listeners, what was decided. */
@@ -38,6 +39,7 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
   val plannerDeadlineMillis: Long = sc.conf.get(RegionsConf.plannerDeadline)
   val profile = new ProfileListener(queries, client.observe)
   val recycling = new Recycling(sc, client, counters, decisions, profile)
+  val stageTimes = new StageTimes(1000)
   private val keys = new UnknownKeys
   private val lifetime = new SparkListener {
     override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit = RegionsRuntime.stop(sc)
@@ -51,6 +53,7 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
     keys.check(sc.conf.getAll.map(_._1))
     explainInExplain()
     sc.addSparkListener(profile)
+    sc.addSparkListener(stageTimes)
     sc.addSparkListener(lifetime)
     Guard.run(sc.conf, "handing the jar to the executors")(Shim.addToExecutors(sc))
     this
@@ -80,6 +83,7 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
       "reason" -> reason.map(why => s"${why.code}: ${why.detail}").getOrElse(""),
       "mode" -> session.conf.get(RegionsConf.mode.key),
       "strategy" -> strategy,
+      "skew" -> SkewRule.state(session),
       "spark.version" -> SPARK_VERSION,
       "shim.version" -> Shim.version,
       "planner.state" -> client.stateName,

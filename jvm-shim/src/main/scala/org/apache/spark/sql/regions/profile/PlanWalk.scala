@@ -18,6 +18,7 @@ import org.apache.spark.sql.execution.exchange.{
 import org.apache.spark.sql.execution.joins.SortMergeJoinExec
 import org.apache.spark.sql.regions.Tags
 import org.apache.spark.sql.regions.exec.RecycledExec
+import org.apache.spark.sql.regions.skew.SkewReadExec
 
 /**
  * One physical operator of the plan that really ran.
@@ -77,6 +78,7 @@ private final class PlanWalk {
   val passed = mutable.Map.empty[Int, Int]
   var segments = 0
   var query: Option[Long] = None
+  private val stagesSeen = Collections.newSetFromMap(new IdentityHashMap[SparkPlan, java.lang.Boolean]())
   private val subqueriesSeen = Collections.newSetFromMap(new IdentityHashMap[SparkPlan, java.lang.Boolean]())
 
   def newSegment(): Int = {
@@ -88,10 +90,13 @@ private final class PlanWalk {
     plan match {
       // executedPlan, not finalPhysicalPlan: the latter would run what has not run yet.
       case adaptive: AdaptiveSparkPlanExec => visit(adaptive.executedPlan, parent, segment, partial, foreign, from)
+      // A split join reads a stage several times; it ran once.
+      case stage: QueryStageExec if !stagesSeen.add(stage) =>
       case stage: QueryStageExec => visit(stage.plan, parent, segment, partial, foreign, from)
       case WholeStageCodegenExec(child) => visit(child, parent, segment, partial, foreign, from)
       case InputAdapter(child) => visit(child, parent, segment, partial, foreign, from)
       case AQEShuffleReadExec(child, _) => visit(child, parent, segment, partial, foreign, from)
+      case SkewReadExec(child, _) => visit(child, parent, segment, partial, foreign, from)
       case other => add(other, parent, segment, partial, foreign, from)
     }
 

@@ -58,23 +58,28 @@ object RegionsExplain {
   }
 
   def text(decision: Decision): String = {
+    val skew = decision.topic == "skew"
+    val idle = if (skew) "left as it is" else "nothing stored or loaded"
     val nothing = decision.refusal.map(r => s"  nothing decided [${r.code}]${detail(r.detail)}").toSeq ++
-      (if (decision.actions.isEmpty && decision.refusal.isEmpty) Seq("  nothing stored or loaded") else Nil)
+      (if (decision.actions.isEmpty && decision.refusal.isEmpty) Seq(s"  $idle") else Nil)
     val hidden = decision.declines.size - declinesShown
-    val head = f"query ${decision.query}, decided in ${decision.planningMillis}%.0f ms"
+    val head =
+      f"query ${decision.query}${if (skew) ", a skewed stage" else ""}, decided in ${decision.planningMillis}%.0f ms"
     (Seq(head) ++ decision.regions.toSeq.flatMap(RegionLines(_)) ++ nothing ++ decision.actions.map(
       action) ++ decision.declines.take(declinesShown).map(decline) ++
       (if (hidden > 0) Seq(s"  … and $hidden more declined") else Nil)).mkString("\n")
   }
 
   private def action(a: DecidedAction): String = a.refusal match {
+    case None if a.node < 0 => s"  ${a.kind} at ${a.operator} [${a.reason}]${detail(a.detail)}"
     case Some(r) => s"  could not ${a.kind} ${a.entry} at ${a.operator} (${a.node}) [${r.code}]${detail(r.detail)}"
     case None =>
       f"  ${a.kind} ${a.entry} at ${a.operator} (${a.node}), predicted saving ${a.savingSeconds}%.2f s [${a.reason}]" +
         detail(a.detail)
   }
 
-  private def decline(d: DeclinedNode): String = s"  declined ${d.operator} (${d.node}) [${d.code}]${detail(d.detail)}"
+  private def decline(d: DeclinedNode): String =
+    s"  declined ${d.operator}${if (d.node < 0) "" else s" (${d.node})"} [${d.code}]${detail(d.detail)}"
 
   private def detail(text: String): String = if (text.isEmpty) "" else s": $text"
 }

@@ -1,0 +1,176 @@
+"""Skewed stages: plain Spark without and with adaptive execution, and with spark_regions, in drivers that take turns.
+
+Every kind of operator reads a table of 1.5 million rows (at scale 1) whose keys follow a distribution, and most also a
+small one. Measured are the tasks that read a shuffle: from the start of the first to the end of the last, and the same
+again as if each had taken its CPU time alone, stage after stage, which other load on the machine does not change.
+
+python -m benchmarks.skew [--scale 1] [--rounds 3] [--kinds full_join window] [--keys zipf1.2 one60]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.measure import Options, benchmark_main
+from benchmarks.session import BASE
+from benchmarks.turns import Driver, drivers, in_turn
+from spark_regions.skew.packing import in_order
+
+ROWS, KEYS, MAPS = 1_500_000, 20_000, 8
+JOINED = "SELECT sum(l.v), count(r.w), sum(length(l.text)), count(*) FROM"
+QUERIES = {
+    "inner_join": f"{JOINED} large l JOIN small r ON l.k = r.k",
+    "full_join": f"{JOINED} large l FULL JOIN small r ON l.k = r.k",
+    "right_join_left_skewed": f"{JOINED} large l RIGHT JOIN small r ON l.k = r.k",
+    "left_join_hashed": f"SELECT /*+ SHUFFLE_HASH(r) */ {JOINED[7:]} large l LEFT JOIN small r ON l.k = r.k",
+    "join_one_mapper": f"{JOINED} (SELECT /*+ COALESCE(1) */ * FROM large) l JOIN small r ON l.k = r.k",
+    "join_then_group": "SELECT sum(s), max(t), count(*) FROM (SELECT l.k, sum(l.v + r.w) AS s, max(l.text) AS t "
+    "FROM large l JOIN small r ON l.k = r.k GROUP BY l.k)",
+    "window": "SELECT sum(r), max(text) FROM "
+    "(SELECT text, row_number() OVER (PARTITION BY k ORDER BY v) AS r FROM large)",
+    "collect_list": "SELECT sum(size(c)), max(array_max(c)) FROM "
+    "(SELECT k, collect_list(text) AS c FROM large GROUP BY k)",
+}
+CONTROL = "uniform"
+DISTRIBUTIONS = ("zipf0.8", "zipf1.2", "zipf2.0", "one60", "one90", CONTROL)
+NO_BROADCAST = {"spark.sql.autoBroadcastJoinThreshold": "-1", "spark.sql.shuffle.partitions": "32"}
+# Stored results would answer the second round.
+OURS = (
+    NO_BROADCAST
+    | {"spark.regions.recycle.strategy": "off", "spark.regions.persist.enabled": "false"}
+    | {"spark.regions.skew.enabled": "true"}
+)
+SIDES: dict[str, dict[str, str] | None] = {"plain": None, "aqe": None, "ours": OURS}
+
+
+def tables(folder: Path, scale: float, distribution: str) -> dict[str, str]:
+    """Parquet files of the large and the small table; made anew where they are missing."""
+    import numpy
+    import pyarrow
+    import pyarrow.parquet
+
+    place = folder / f"skew-{scale:g}-{distribution}"
+    files = {"large": place / "large", "small": place / "small"}
+    if not place.exists():
+        chance = numpy.random.default_rng(11)
+        rows = int(ROWS * scale)
+        files["large"].mkdir(parents=True)
+        files["small"].mkdir()
+        for number in range(MAPS):
+            keys = _keys(chance, distribution, rows // MAPS)
+            text = chance.integers(0, 2**62, (len(keys), 4)).astype("U18")
+            columns = {
+                "k": keys,
+                "v": chance.integers(0, 1000, len(keys)),
+                "text": ["".join(each) for each in text],
+            }
+            pyarrow.parquet.write_table(pyarrow.table(columns), files["large"] / f"part-{number}.parquet")
+        small = {"k": numpy.arange(0, KEYS, 2), "w": numpy.arange(0, KEYS, 2) % 7}
+        pyarrow.parquet.write_table(pyarrow.table(small), files["small"] / "part-0.parquet")
+    return {name: str(file) for name, file in files.items()}
+
+
+def _keys(chance: Any, distribution: str, count: int) -> Any:
+    import numpy
+
+    if distribution.startswith("one"):
+        share = int(distribution.removeprefix("one")) / 100
+        return numpy.where(chance.random(count) < share, 0, chance.integers(0, KEYS, count))
+    exponent = 0.0 if distribution == CONTROL else float(distribution.removeprefix("zipf"))
+    weights = numpy.arange(1, KEYS + 1) ** -exponent
+    return numpy.searchsorted(numpy.cumsum(weights) / weights.sum(), chance.random(count))
+
+
+def measured(answers: Sequence[dict[str, Any]], cores: int) -> dict[str, float]:
+    """Medians over rounds: seconds of the query and of its reduce tasks, and how evenly these were spread."""
+
+    def of(answer: dict[str, Any]) -> dict[str, float]:
+        tasks = [task for task in answer["tasks"] if task["read"]]
+        ends = [task["start"] + task["seconds"] for task in tasks]
+        makespan = max(ends) - min(task["start"] for task in tasks)
+        stages: dict[int, list[float]] = {}
+        for task in sorted(tasks, key=lambda task: float(task["start"])):
+            stages.setdefault(task["stage"], []).append(task["cpu"])
+        cpu = [task["cpu"] for task in tasks]
+        cpu_makespan = sum(in_order(each, cores).makespan for each in stages.values())
+        return {
+            "seconds": answer["seconds"],
+            "makespan": makespan,
+            "cpu_makespan": cpu_makespan,
+            "cpu_bound": sum(cpu) / cores,
+            "balance": sum(cpu) / cores / cpu_makespan,
+            "max_over_median": max(cpu) / median(cpu),
+            "tasks": len(tasks),
+        }
+
+    found = [of(answer) for answer in answers]
+    return {name: round(median(each[name] for each in found), 3) for name in found[0]}
+
+
+def run(options: Options, kinds: Sequence[str] = tuple(QUERIES), keys: Sequence[str] = DISTRIBUTIONS) -> dict[str, Any]:
+    cores = int(BASE["spark.master"].removeprefix("local[").removesuffix("]"))
+    found: dict[str, Any] = {}
+    differing: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="spark-regions-bench-") as folder, drivers(Path(folder), SIDES) as three:
+        for name, driver in three.items():
+            for key, value in NO_BROADCAST.items() | {("spark.sql.adaptive.enabled", str(name != "plain").lower())}:
+                driver.ask("query", text=f"SET {key}={value}")
+        for distribution in keys:
+            files = tables(options.data, options.scale, distribution)
+            for driver in three.values():
+                driver.ask("register", tables=files)
+            for kind in kinds:
+                found[f"{kind} {distribution}"] = each = one(three, QUERIES[kind], options.rounds, cores)
+                differing += [] if each.pop("identical") else [f"{kind} {distribution}"]
+                print(kind, distribution, each, file=sys.stderr, flush=True)
+        versions = three["ours"].versions
+    skewed = [each for name, each in found.items() if not name.endswith(CONTROL)]
+    even = [each["cpu_ours_over_aqe"] for name, each in found.items() if name.endswith(CONTROL)]
+    return {
+        "median_ours_over_aqe": median(each["cpu_ours_over_aqe"] for each in skewed) if skewed else None,
+        "largest_ours_over_aqe_unskewed": max(even, default=None),
+        "differing": differing,
+        "cores": cores,
+        "versions": versions,
+        "stages": found,
+    }
+
+
+def one(three: dict[str, Driver], text: str, rounds: int, cores: int) -> dict[str, Any]:
+    answers: dict[str, list[dict[str, Any]]] = {name: [] for name in three}
+    for number in range(rounds + 1):
+        for name in in_turn(list(three), number):
+            answers[name].append(three[name].ask("tasks", text=text))
+    sides = {name: measured(each[1:], cores) for name, each in answers.items()}  # the first is a warm-up
+
+    def ratio(ours: str, side: str, theirs: str) -> float:
+        return round(sides["ours"][ours] / sides[side][theirs], 3)
+
+    decided = next((a for a in three["ours"].ask("last_decision").get("actions", []) if a["node"] < 0), {})
+    return {
+        "identical": len({answer["digest"] for each in answers.values() for answer in each}) == 1,
+        "ours_over_aqe": ratio("makespan", "aqe", "makespan"),
+        "cpu_ours_over_aqe": ratio("cpu_makespan", "aqe", "cpu_makespan"),
+        "cpu_ours_over_plain": ratio("cpu_makespan", "plain", "cpu_makespan"),
+        "cpu_makespan_over_bound": ratio("cpu_makespan", "plain", "cpu_bound"),
+        "decided": f"{decided['kind']}: {decided['detail']}" if decided else "",
+        **sides,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--kinds", nargs="+", choices=sorted(QUERIES), default=list(QUERIES))
+    parser.add_argument("--keys", nargs="+", choices=DISTRIBUTIONS, default=list(DISTRIBUTIONS))
+    given, others = parser.parse_known_args()
+    benchmark_main("skew", lambda options: run(options, given.kinds, given.keys), default_rounds=3, arguments=others)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+package org.apache.spark.sql.regions.skew
+
+import org.apache.spark.{Dependency, NarrowDependency, Partition, TaskContext}
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+
+/**
+ * Part of a shuffle that a task reads.
+ *
+ * @param deal (i, n): only the rows whose position divided by n leaves i; the position within one map task's block
+ */
+final case class Block(index: Int, deal: Option[(Int, Int)])
+
+/**
+ * Tasks that read several blocks of `blocks` each, in any order.
+ *
+ * @param tasks for each partition of this RDD, partitions of `blocks`
+ */
+final class PiecesRDD(@transient private var blocks: RDD[InternalRow], tasks: Array[Array[Block]])
+    extends RDD[InternalRow](blocks.sparkContext, Nil) {
+
+  override protected def getPartitions: Array[Partition] = {
+    val read = blocks.partitions
+    tasks.zipWithIndex.map { case (task, at) => Pieces(at, task.map(block => (read(block.index), block.deal))) }
+  }
+
+  override def getDependencies: Seq[Dependency[_]] = Seq(
+    new NarrowDependency(blocks) {
+      override def getParents(partition: Int): Seq[Int] = tasks(partition).map(_.index).toSeq
+    })
+
+  override protected def getPreferredLocations(split: Partition): Seq[String] =
+    split.asInstanceOf[Pieces].parts.headOption.toSeq.flatMap(part => blocks.preferredLocations(part._1))
+
+  override def compute(split: Partition, context: TaskContext): Iterator[InternalRow] = {
+    val parent = firstParent[InternalRow]
+    split.asInstanceOf[Pieces].parts.iterator.flatMap { case (partition, deal) =>
+      val rows = parent.iterator(partition, context)
+      deal.fold(rows) { case (mine, count) => everyNth(rows, mine, count) }
+    }
+  }
+
+  private def everyNth(rows: Iterator[InternalRow], mine: Int, count: Int): Iterator[InternalRow] = {
+    var next = -1
+    rows.filter { _ =>
+      next += 1
+      if (next == count) next = 0
+      next == mine
+    }
+  }
+
+  override def clearDependencies(): Unit = {
+    super.clearDependencies()
+    blocks = null
+  }
+}
+
+private final case class Pieces(index: Int, parts: Array[(Partition, Option[(Int, Int)])]) extends Partition

@@ -1,0 +1,56 @@
+package org.apache.spark.sql.regions.skew
+
+import org.apache.spark.sql.catalyst.expressions.SortOrder
+import org.apache.spark.sql.execution.{SortExec, SparkPlan}
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
+
+/** A stage's plan whose inputs are read as a decision says. */
+private[skew] object Rearranged {
+
+  /** Whole partitions only: each input is read in the same way. */
+  def apply(group: ReduceGroup, spec: SkewSpec): SparkPlan =
+    group.inputs.foldLeft(group.path.head) { (plan, input) =>
+      replaced(plan, input.read, read(input, spec.tasks.map(_.map(piece => ReadPiece(piece.partition)))))
+    }
+
+  /** One input, of which partitions are read in slices. */
+  def written(group: ReduceGroup, spec: SkewSpec): SparkPlan = {
+    val tasks = spec.tasks.map(
+      _.map { piece =>
+        piece.slice.fold(ReadPiece(piece.partition))(slice => spec.splits(piece.partition).piece(slice))
+      })
+    replaced(group.path.head, group.inputs.head.read, read(group.inputs.head, tasks))
+  }
+
+  /** The join in slices, and above it the exchange that an operator needs which relied on the partitions. */
+  def split(group: ReduceGroup, join: SparkPlan, spec: SkewSpec): SparkPlan = {
+    def above(plans: Seq[SparkPlan]): SparkPlan = plans match {
+      case Seq(_) => join
+      case plan +: below =>
+        val at = plan.children.indexWhere(_ eq below.head)
+        plan.withNewChildren(plan.children.updated(at, fitted(plan, at, above(below), spec.tasks.length)))
+    }
+    above(group.path)
+  }
+
+  /** What Spark's own EnsureRequirements would add, for one input. */
+  private def fitted(parent: SparkPlan, at: Int, child: SparkPlan, tasks: Int): SparkPlan = {
+    val distribution = parent.requiredChildDistribution(at)
+    val order = parent.requiredChildOrdering(at)
+    val distributed =
+      if (child.outputPartitioning.satisfies(distribution)) child
+      else ShuffleExchangeExec(distribution.createPartitioning(tasks), child)
+    if (SortOrder.orderingSatisfies(distributed.outputOrdering, order)) distributed
+    else SortExec(order, global = false, distributed)
+  }
+
+  def read(input: ReduceInput, tasks: Seq[Seq[ReadPiece]]): SkewReadExec = {
+    val read = SkewReadExec(input.stage, tasks)
+    input.read.logicalLink.orElse(input.stage.logicalLink).foreach(read.setLogicalLink)
+    read
+  }
+
+  /** By identity, and not below what was put in: the new read has the old stage as its child. */
+  def replaced(plan: SparkPlan, old: SparkPlan, by: SparkPlan): SparkPlan =
+    if (plan eq old) by else plan.mapChildren(replaced(_, old, by))
+}

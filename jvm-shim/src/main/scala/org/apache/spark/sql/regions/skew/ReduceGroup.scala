@@ -1,0 +1,167 @@
+package org.apache.spark.sql.regions.skew
+
+import org.apache.spark.sql.catalyst.expressions.{Expression, UserDefinedExpression}
+import org.apache.spark.sql.catalyst.plans._
+import org.apache.spark.sql.catalyst.plans.physical.{HashPartitioningLike, UnknownPartitioning}
+import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ExchangeQueryStageExec, ShuffleQueryStageExec}
+import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
+import org.apache.spark.sql.execution.command.DataWritingCommandExec
+import org.apache.spark.sql.execution.datasources.WriteFilesExec
+import org.apache.spark.sql.execution.exchange.{ENSURE_REQUIREMENTS, REPARTITION_BY_COL}
+import org.apache.spark.sql.execution.joins._
+import org.apache.spark.sql.execution.python.{FlatMapCoGroupsInBatchExec, FlatMapGroupsInBatchExec}
+import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperator
+import org.apache.spark.sql.execution.window.WindowExecBase
+import org.apache.spark.sql.regions.Refusal
+
+/**
+ * A written shuffle and the node of the stage that reads it.
+ *
+ * @param tasks partitions of each task, as adaptive execution has it
+ */
+final case class ReduceInput(read: SparkPlan, stage: ShuffleQueryStageExec, tasks: Seq[Range])
+
+/** Reads of whole partitions; others are a skew split or a local read of Spark's own. */
+object ReduceInput {
+  def unapply(plan: SparkPlan): Option[(ShuffleQueryStageExec, Seq[Range])] = plan match {
+    case AQEShuffleReadExec(stage: ShuffleQueryStageExec, specs) if written(stage) =>
+      val ranges = specs.collect { case CoalescedPartitionSpec(start, end, _) => start until end }
+      Some((stage, ranges)).filter(_ => ranges.length == specs.length)
+    case stage: ShuffleQueryStageExec if written(stage) =>
+      Some((stage, (0 until stage.shuffle.numPartitions).map(each => each to each)))
+    case _ => None
+  }
+
+  private def written(stage: ShuffleQueryStageExec): Boolean = stage.isMaterialized && stage.mapStats.isDefined
+}
+
+/**
+ * Inputs of a stage whose partitions are read together.
+ *
+ * @param path from the stage's root to the node that reads them
+ * @param join the node, if it is a join whose two inputs are read by nothing in between that a split would change
+ * @param refusal why no rows may be split, only partitions be packed and put into another order
+ */
+final case class ReduceGroup(
+    path: Seq[SparkPlan],
+    inputs: Seq[ReduceInput],
+    join: Option[ShuffledJoin],
+    refusal: Option[Refusal] = None) {
+
+  /** As `spark_regions.skew.operators` names it. */
+  def operator: String = join.map(_.joinType) match {
+    case Some(_: InnerLike) => "inner_join"
+    case Some(LeftOuter) => "left_join"
+    case Some(RightOuter) => "right_join"
+    case Some(FullOuter) => "full_join"
+    case Some(LeftAnti) => "anti_join"
+    // At most one row for each of the left side's, so that the right side may not be spread.
+    case Some(_) => "semi_join"
+    case None if written => "repartition"
+    case None => path.reverseIterator.flatMap(ReduceGroup.named).nextOption().getOrElse("reduce")
+  }
+
+  /** Whether the user's repartition by columns goes to files: nobody asked for how many, or who is with whom. */
+  def written: Boolean = inputs.length == 1 && inputs.head.stage.shuffle.shuffleOrigin == REPARTITION_BY_COL &&
+    path.head.isInstanceOf[DataWritingCommandExec] && path.init.tail.forall {
+      case _: WriteFilesExec | _: ProjectExec | _: FilterExec => true
+      case sort: SortExec => !sort.global
+      case _ => false
+    }
+
+  /** Whether rows of a partition may go to several tasks. */
+  def splittable: Boolean = join.isDefined || written
+
+  def name: String = join.map(j => s"${j.nodeName} ${j.joinType}")
+    .orElse(path.reverseIterator.find(p => ReduceGroup.named(p).isDefined).map(_.nodeName))
+    .getOrElse(path.last.nodeName)
+
+  /** The first operator above that needs the rows as they are partitioned. */
+  def reliant: Option[SparkPlan] = path.zip(path.drop(1)).reverseIterator.collectFirst {
+    case (above, below) if !ReduceGroup.indifferent(above, below) => above
+  }
+}
+
+object ReduceGroup {
+
+  /** Of a stage that is about to run. */
+  def of(plan: SparkPlan): Seq[ReduceGroup] =
+    if (plan.exists(orderMatters)) Nil else below(plan, Nil).filter(_.inputs.forall(movable))
+
+  private def below(plan: SparkPlan, above: Seq[SparkPlan]): Seq[ReduceGroup] = {
+    val path = above :+ plan
+    plan match {
+      case ReduceInput(stage, tasks) => Seq(ReduceGroup(path, Seq(ReduceInput(plan, stage, tasks)), None))
+      case _: AQEShuffleReadExec | _: SkewReadExec => Nil
+      case unary: UnaryExecNode => below(unary.child, path)
+      case _: UnionExec | _: CartesianProductExec | _: BroadcastHashJoinExec | _: BroadcastNestedLoopJoinExec =>
+        plan.children.flatMap(below(_, path))
+      case other if other.children.nonEmpty && other.collectLeaves().forall(_.isInstanceOf[ExchangeQueryStageExec]) =>
+        together(other, path).toSeq
+      case _ => Nil
+    }
+  }
+
+  private def together(plan: SparkPlan, path: Seq[SparkPlan]): Option[ReduceGroup] = {
+    val inputs = reads(plan)
+    plan match {
+      // A read that is not of whole partitions: Spark has split this join itself, or reads it locally.
+      case _ if inputs.exists(_.isEmpty) => None
+      case join: ShuffledJoin if inputs.length == 2 && join.children.forall(rowByRow) =>
+        val group = ReduceGroup(path, inputs.flatten, Some(join))
+        group.reliant match {
+          case Some(above) if above.children.length > 1 =>
+            Some(group.copy(join = None, refusal = Some(Refusal("CO_PARTITIONED", above.nodeName))))
+          case _ => Some(group)
+        }
+      case _ => Some(ReduceGroup(path, inputs.flatten, None, Some(Refusal("CO_PARTITIONED", plan.nodeName))))
+    }
+  }
+
+  private def reads(plan: SparkPlan): Seq[Option[ReduceInput]] = plan match {
+    case ReduceInput(stage, tasks) => Seq(Some(ReduceInput(plan, stage, tasks)))
+    case _: AQEShuffleReadExec | _: SkewReadExec | _: ShuffleQueryStageExec => Seq(None)
+    case other => other.children.flatMap(reads)
+  }
+
+  /** Between a join and its input, only what gives the same rows when its input comes in slices, or twice. */
+  private def rowByRow(plan: SparkPlan): Boolean = plan match {
+    case ReduceInput(_, _) => true
+    case sort: SortExec => !sort.global && rowByRow(sort.child)
+    case _: ProjectExec | _: FilterExec => plan.expressions.forall(repeats) && plan.children.forall(rowByRow)
+    case _ => false
+  }
+
+  /** A function of the user's may have effects, which are not to be seen twice. */
+  private def repeats(expression: Expression): Boolean =
+    expression.deterministic && !expression.exists(_.isInstanceOf[UserDefinedExpression])
+
+  /** Packing keeps the rows of a key together, but not the number of partitions, nor the order of ranges. */
+  private def movable(input: ReduceInput): Boolean = {
+    val shuffle = input.stage.shuffle
+    val origins = Seq(ENSURE_REQUIREMENTS, REPARTITION_BY_COL)
+    origins.contains(shuffle.shuffleOrigin) && !shuffle.supportsColumnar &&
+    shuffle.outputPartitioning.isInstanceOf[HashPartitioningLike] && shuffle.numPartitions > 1
+  }
+
+  /** What depends on the number or the order of the partitions. */
+  private def orderMatters(plan: SparkPlan): Boolean = plan match {
+    case _: BaseLimitExec | _: CollectLimitExec | _: CollectTailExec | _: TakeOrderedAndProjectExec | _: SampleExec =>
+      true
+    case _: StatefulOperator => true
+    case other => other.expressions.exists(!_.deterministic)
+  }
+
+  private[skew] def indifferent(above: SparkPlan, below: SparkPlan): Boolean = {
+    val at = above.children.indexWhere(_ eq below)
+    UnknownPartitioning(2).satisfies(above.requiredChildDistribution(at))
+  }
+
+  private[skew] def named(plan: SparkPlan): Option[String] = plan match {
+    case _: WindowExecBase => Some("window")
+    case _: FlatMapGroupsInBatchExec | _: FlatMapCoGroupsInBatchExec => Some("group_apply")
+    case _: BaseAggregateExec => Some("aggregate")
+    case _ => None
+  }
+}

@@ -1,0 +1,56 @@
+package org.apache.spark.sql.regions.skew
+
+import org.apache.spark.{MapOutputTrackerMaster, SparkEnv}
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.adaptive.{QueryStageExec, ShuffleQueryStageExec}
+
+/** What is known of a written shuffle: bytes of each partition and of each map task's block, rows of all together. */
+final class ShuffleSizes(val stage: ShuffleQueryStageExec) {
+  private val statistics = stage.mapStats.getOrElse(
+    throw new IllegalArgumentException(s"${stage.name} has no map output statistics"))
+
+  val bytes: Array[Long] = statistics.bytesByPartitionId
+  val maps: Int = stage.shuffle.numMappers
+  val rows: Option[Long] = stage.shuffle.runtimeStatistics.rowCount.map(_.toLong)
+
+  /** Bytes from each map task; None where an output is gone. */
+  def blocks(partition: Int): Option[Array[Long]] = {
+    val tracker = SparkEnv.get.mapOutputTracker.asInstanceOf[MapOutputTrackerMaster]
+    tracker.shuffleStatuses.get(statistics.shuffleId).flatMap { status =>
+      val sizes = status.withMapStatuses(_.map(found => if (found == null) -1L else found.getSizeForBlock(partition)))
+      Some(sizes).filter(each => each.length == maps && each.forall(_ >= 0))
+    }
+  }
+
+  /** Rows of each partition, as if all were of one width. */
+  def rowsByPartition: Array[Long] = {
+    val total = math.max(bytes.sum, 1L)
+    bytes.map(size => (rows.getOrElse(0L).toDouble * size / total).round)
+  }
+
+  /** Whether a map task that runs again writes the same rows in the same order: it reads files, and row by row. */
+  def repeatable: Boolean = ShuffleSizes.repeats(stage.shuffle.child)
+}
+
+object ShuffleSizes {
+
+  /** A dealt piece reads the block of each map task by itself: only there do rows have a position. */
+  def specs(piece: ReadPiece, maps: Int): Seq[ShufflePartitionSpec] = piece match {
+    case ReadPiece(partition, None, None) => Seq(CoalescedPartitionSpec(partition, partition + 1, None))
+    case ReadPiece(partition, Some((start, end)), None) => Seq(PartialReducerPartitionSpec(partition, start, end, 0L))
+    case ReadPiece(partition, None, Some(_)) =>
+      (0 until maps).map(map => PartialReducerPartitionSpec(partition, map, map + 1, 0L))
+    case other => throw new IllegalArgumentException(s"$other is both cut and dealt")
+  }
+  private def repeats(plan: SparkPlan): Boolean = plan match {
+    case _: QueryStageExec => false
+    case _: FileSourceScanExec | _: LocalTableScanExec | _: RangeExec => true
+    case _: ProjectExec | _: FilterExec | _: WholeStageCodegenExec | _: InputAdapter | _: ColumnarToRowExec |
+        _: GenerateExec | _: CoalesceExec | _: UnionExec =>
+      plan.expressions.forall(unchanging) && plan.children.forall(repeats)
+    case _ => false
+  }
+
+  private def unchanging(expression: Expression): Boolean = expression.deterministic
+}

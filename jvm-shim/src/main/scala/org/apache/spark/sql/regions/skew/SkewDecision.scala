@@ -1,0 +1,71 @@
+package org.apache.spark.sql.regions.skew
+
+import com.fasterxml.jackson.databind.JsonNode
+
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.exchange.ValidateRequirements
+import org.apache.spark.sql.regions._
+
+/** One group of inputs of a stage that is about to run: measured, asked about, and arranged otherwise. */
+private[skew] final class SkewDecision(session: SparkSession, runtime: RegionsRuntime, group: ReduceGroup) {
+  private val conf = session.sessionState.conf
+  private val cores = session.sparkContext.defaultParallelism
+  private val sizes = group.inputs.map(input => new ShuffleSizes(input.stage))
+  private val started = System.nanoTime()
+
+  def apply(plan: SparkPlan): SparkPlan =
+    if (!worthAsking) plan
+    else {
+      val query = SkewQuery.of(plan)
+      val deadline = runtime.plannerDeadlineMillis
+      val request = SkewRequest(group, sizes, query, cores, deadline, conf)
+      val asked = System.nanoTime()
+      val answer = runtime.planner.request(request, deadline).flatMap(parsed)
+      val note = SkewNote(runtime, session, query, group, started, (System.nanoTime() - asked) / 1e6)
+      answer.flatMap(spec => arranged(spec).map(spec -> _)) match {
+        case Left(refusal) => note.refused(refusal, Nil)
+        case Right((spec, _)) if spec.kind == "none" => note.refused(spec.reason, spec.declines)
+        case Right((spec, _)) if conf.getConf(RegionsConf.mode) == "observe" =>
+          note.refused(Refusal("OBSERVE_ONLY", spec.reason.detail), spec.declines)
+        case Right((spec, changed)) =>
+          val once = note.ran(spec)
+          changed.foreach {
+            case read: SkewReadExec if !read.containsTag(SkewReadExec.onRun) =>
+              read.setTagValue(SkewReadExec.onRun, once)
+            case _ =>
+          }
+          return changed
+      }
+      plan
+    }
+
+  /** Of groups of equal numbers of partitions only; others read all of one input in one task. */
+  private def worthAsking: Boolean = {
+    val partitions = sizes.map(_.bytes.length).distinct
+    lazy val together = sizes.map(_.bytes).transpose.map(_.sum.toDouble)
+    lazy val gain = SkewBound.gain(group.inputs.head.tasks.map(_.map(together).sum), cores)
+    partitions.length == 1 && group.inputs.map(_.tasks).distinct.length == 1 &&
+    (if (conf.getConf(RegionsConf.skewStrategy) == "always") gain > 0 else gain > SkewBound.bytesWorthAsking)
+  }
+
+  private def parsed(answer: JsonNode): Either[Refusal, SkewSpec] =
+    if (answer.has("error")) Left(
+      Refusal(answer.path("error").path("code").asText("INTERNAL_ERROR"),
+        answer.path("error").path("detail").asText("")))
+    else SkewSpec.parse(answer.path("spec"), sizes.head.bytes.length, sizes.map(_.maps))
+
+  private def arranged(spec: SkewSpec): Either[Refusal, SparkPlan] = {
+    val changed = group.join match {
+      case _ if spec.kind == "none" => group.path.head
+      case Some(join) if spec.splits.nonEmpty =>
+        val Seq(left, right) = group.inputs
+        Rearranged.split(group, new SplitJoin(join, left, right, spec)(), spec)
+      case None if group.written => Rearranged.written(group, spec)
+      case _ if spec.splits.nonEmpty => throw new IllegalArgumentException(s"a split of ${group.name}")
+      case _ => Rearranged(group, spec)
+    }
+    if (ValidateRequirements.validate(changed)) Right(changed)
+    else Left(Refusal("CO_PARTITIONED", s"${spec.reason.code} at ${group.name}"))
+  }
+}

@@ -1,0 +1,93 @@
+package org.apache.spark.sql.regions.skew
+
+import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.atomic.AtomicBoolean
+
+import org.apache.spark.scheduler.StageInfo
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.adaptive.QueryStageExec
+import org.apache.spark.sql.regions._
+
+/** Writes down what was decided on a stage, among the decisions on its query. */
+private[skew] final case class SkewNote(
+    runtime: RegionsRuntime,
+    session: SparkSession,
+    query: Long,
+    group: ReduceGroup,
+    startedNanos: Long,
+    plannerMillis: Double) {
+  private val planningMillis = (System.nanoTime() - startedNanos) / 1e6
+
+  def refused(why: Refusal, declines: Seq[Refusal]): Unit = {
+    val all = (why +: (declines ++ group.refusal)).distinct
+    runtime.counters.add(Counters.declines, all.length)
+    add(Nil, all.map(each => DeclinedNode(-1, group.name, each.code, each.detail)))
+  }
+
+  /** To be called by each changed read with its RDD when it runs; the decision counts once, and each stage. */
+  def ran(spec: SkewSpec): Int => Unit = {
+    val first = new AtomicBoolean(true)
+    val stages = ConcurrentHashMap.newKeySet[Int]()
+    rdd => {
+      runtime.stageTimes.await(rdd)(stage => if (stages.add(stage.stageId)) measured(stage))
+      if (first.getAndSet(false)) {
+        runtime.counters.add(Counters.skewRepairs)
+        val action = DecidedAction(
+          spec.kind,
+          -1,
+          group.name,
+          "",
+          spec.plainSeconds - spec.predictedSeconds,
+          spec.reason.code,
+          detail = detail(spec))
+        val declines = spec.declines ++ group.refusal
+        add(Seq(action), declines.map(each => DeclinedNode(-1, group.name, each.code, each.detail)))
+      }
+    }
+  }
+
+  private def measured(stage: StageInfo): Unit = for (end <- stage.completionTime; start <- stage.submissionTime) {
+    val detail = f"stage ${stage.stageId} took ${(end - start) / 1000.0}%.2f s in ${stage.numTasks} tasks"
+    add(Seq(DecidedAction("measured", -1, group.name, "", -1, "MEASURED", detail = detail)), Nil)
+  }
+
+  private def detail(spec: SkewSpec): String = {
+    val sizes = group.inputs.map(input => new ShuffleSizes(input.stage).bytes)
+    val splits = spec.splits.values.toSeq.sortBy(_.partition).map { split =>
+      val bytes = sizes(if (split.left || sizes.length == 1) 0 else 1)
+      val share = 100.0 * bytes(split.partition) / math.max(bytes.sum, 1L)
+      val how = if (split.maps.isEmpty) "row by row" else "by map tasks"
+      val rest = if (split.unmatched) ", unmatched rows apart" else ""
+      f"; partition ${split.partition} ($share%.0f %% of the ${if (split.left) "left" else "right"} input)" +
+        f" to ${split.slices} tasks $how$rest"
+    }
+    f"predicted ${spec.predictedSeconds}%.2f s, plain ${spec.plainSeconds}%.2f s, balanced ${spec.boundSeconds}%.2f s; " +
+      s"${sizes.head.length} partitions in ${spec.tasks.length} tasks" + splits.take(SkewNote.splitsShown).mkString
+  }
+
+  private def add(actions: Seq[DecidedAction], declines: Seq[DeclinedNode]): Unit = runtime.decisions.add(
+    Decision(query, session.sessionUUID, System.currentTimeMillis(), planningMillis, plannerMillis, actions, declines,
+      topic = "skew"))
+}
+
+private[skew] object SkewNote {
+  val splitsShown = 10
+}
+
+/** The number under which a query was decided, for a part of its physical plan. */
+private[skew] object SkewQuery {
+  val unknown = 0L
+
+  def of(plan: SparkPlan): Long = {
+    def found(p: SparkPlan): Iterator[Long] = {
+      val own = p.logicalLink.iterator.flatMap(_.collectFirst(Function.unlift(_.getTagValue(Tags.query))))
+      val below = p match {
+        case stage: QueryStageExec => Iterator(stage.plan)
+        case other => other.children.iterator
+      }
+      own ++ below.flatMap(found)
+    }
+    found(plan).nextOption().getOrElse(unknown)
+  }
+}

@@ -1,0 +1,90 @@
+package org.apache.spark.sql.regions.skew
+
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.catalyst.plans.physical.{HashPartitioning, Partitioning, UnknownPartitioning}
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
+import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
+import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
+import org.apache.spark.sql.regions.Guard
+
+/**
+ * What a task reads of one shuffle partition: all of it, the blocks of some map tasks, or of all blocks every n-th row.
+ *
+ * @param maps half-open
+ * @param deal (i, n): the rows at positions i, i + n, … of each block
+ */
+final case class ReadPiece(partition: Int, maps: Option[(Int, Int)] = None, deal: Option[(Int, Int)] = None) {
+  def isWhole: Boolean = maps.isEmpty && deal.isEmpty
+}
+
+/** Reads a written shuffle by `tasks`, in the order of their start; Spark's own read knows ranges of neighbours only. */
+final case class SkewReadExec(child: SparkPlan, tasks: Seq[Seq[ReadPiece]]) extends UnaryExecNode {
+  require(tasks.nonEmpty && tasks.forall(_.nonEmpty), "every task reads something")
+
+  override def output: Seq[Attribute] = child.output
+  override def supportsColumnar: Boolean = false
+
+  override lazy val outputPartitioning: Partitioning = child.outputPartitioning match {
+    case hash: HashPartitioning if tasks.forall(_.forall(_.isWhole)) =>
+      PackedPartitioning(hash, tasks.map(_.map(_.partition)))
+    case _ => UnknownPartitioning(tasks.length)
+  }
+
+  @transient override lazy val metrics: Map[String, SQLMetric] = Map(
+    "numPartitions" -> SQLMetrics.createMetric(sparkContext, "number of partitions"),
+    "numSkewedPartitions" -> SQLMetrics.createMetric(sparkContext, "number of skewed partitions"),
+    "numSkewedSplits" -> SQLMetrics.createMetric(sparkContext, "number of skewed partition splits")
+  )
+
+  private def slices: Seq[ReadPiece] = tasks.flatten.filterNot(_.isWhole)
+
+  override protected def doExecute(): RDD[InternalRow] = child match {
+    case stage: ShuffleQueryStageExec =>
+      report()
+      val specs = Array.newBuilder[ShufflePartitionSpec]
+      var count = 0
+      val blocks = tasks.map(
+        _.flatMap { piece =>
+          ShuffleSizes.specs(piece, stage.shuffle.numMappers).map { spec =>
+            specs += spec
+            count += 1
+            Block(count - 1, piece.deal)
+          }
+        }.toArray)
+      val read = stage.shuffle.getShuffleRDD(specs.result()).asInstanceOf[RDD[InternalRow]]
+      val rdd = new PiecesRDD(read, blocks.toArray)
+      getTagValue(SkewReadExec.onRun).foreach(told => Guard.run(sparkContext.conf, "a note on a stage")(told(rdd.id)))
+      rdd
+    case other => throw new IllegalStateException(s"a skew read of ${other.nodeName}, expected a query stage")
+  }
+
+  private def report(): Unit = {
+    val counts = Seq(
+      "numPartitions" -> tasks.length,
+      "numSkewedPartitions" -> slices.map(_.partition).distinct.length,
+      "numSkewedSplits" -> slices.length)
+    val updates = counts.map { case (name, count) =>
+      metrics(name).set(count)
+      metrics(name).id -> count.toLong
+    }
+    val execution = sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)
+    SQLMetrics.postDriverMetricsUpdatedByValue(sparkContext, execution, updates)
+  }
+
+  override def stringArgs: Iterator[Any] = {
+    val split = slices
+    val text = if (split.isEmpty) "" else s", ${split.map(_.partition).distinct.length} split into ${split.length}"
+    Iterator(s"${tasks.flatten.map(_.partition).distinct.length} partitions in ${tasks.length} tasks$text")
+  }
+
+  override protected def withNewChildInternal(newChild: SparkPlan): SkewReadExec = copy(child = newChild)
+}
+
+object SkewReadExec {
+
+  /** Told the RDD. Adaptive execution may still drop a changed stage; what was decided counts once it runs. */
+  val onRun: TreeNodeTag[Int => Unit] = TreeNodeTag[Int => Unit]("spark_regions.skew.onRun")
+}

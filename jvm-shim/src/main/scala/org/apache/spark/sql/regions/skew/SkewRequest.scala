@@ -1,0 +1,79 @@
+package org.apache.spark.sql.regions.skew
+
+import java.util.{HashMap => JMap, Map => JavaMap}
+
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.regions.RegionsConf
+
+/** The `skew` message of docs/protocol.md. */
+private[skew] object SkewRequest {
+
+  /** Of partitions beyond, the blocks are taken for alike: a message is to be read within the deadline. */
+  private val blocksTold = 100000
+
+  def apply(
+      group: ReduceGroup,
+      sizes: Seq[ShuffleSizes],
+      query: Long,
+      cores: Int,
+      deadlineMillis: Long,
+      conf: SQLConf): JavaMap[String, Any] = {
+    val total = sizes.map(_.bytes.sum).sum
+    val inputs = if (group.splittable) sizes.map(input(_, total, cores)) else Seq(together(sizes))
+    record(
+      "type" -> "skew",
+      "query" -> query,
+      "strategy" -> conf.getConf(RegionsConf.skewStrategy),
+      "deadlineSeconds" -> deadlineMillis / 1000.0,
+      "adaptive" -> adaptive(conf),
+      "stage" -> record(
+        "operator" -> group.operator,
+        "cores" -> cores,
+        "observed" -> true,
+        "residual" -> group.join.exists(_.condition.isDefined),
+        "reshuffleBytes" -> (if (group.join.isDefined && group.reliant.isDefined) total else 0L),
+        "left" -> inputs.head,
+        "right" -> inputs.lift(1).orNull
+      )
+    )
+  }
+
+  /** Blocks of those partitions that may be cut: an eighth of a core's fair share is the smallest task that is tried. */
+  private def input(sizes: ShuffleSizes, total: Long, cores: Int): JavaMap[String, Any] = {
+    val least = total / (8L * cores)
+    val blocks =
+      sizes.bytes.indices.filter(sizes.bytes(_) > least).flatMap(at => sizes.blocks(at).map(at.toString -> _))
+    record(
+      "bytes" -> sizes.bytes,
+      "rows" -> sizes.rowsByPartition,
+      "maps" -> sizes.maps,
+      "blocks" -> blocks.toMap,
+      "repeatable" -> sizes.repeatable)
+  }
+
+  private def together(sizes: Seq[ShuffleSizes]): JavaMap[String, Any] = {
+    def sum(parts: Seq[Array[Long]]): Array[Long] = parts.transpose.map(_.sum).toArray
+    record(
+      "bytes" -> sum(sizes.map(_.bytes)),
+      "rows" -> sum(sizes.map(_.rowsByPartition)),
+      "maps" -> sizes.map(_.maps).max)
+  }
+
+  /** Where Spark does not coalesce, the sizes at which it does are 0. It has not split here, whatever the sizes are. */
+  private def adaptive(conf: SQLConf): JavaMap[String, Any] = {
+    val coalesces = conf.coalesceShufflePartitionsEnabled
+    record(
+      "advisoryBytes" -> (if (coalesces) conf.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES) else 0L),
+      "minBytes" -> (if (coalesces) conf.getConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_SIZE) else 0L),
+      "parallelismFirst" -> conf.getConf(SQLConf.COALESCE_PARTITIONS_PARALLELISM_FIRST),
+      "skewFactor" -> conf.getConf(SQLConf.SKEW_JOIN_SKEWED_PARTITION_FACTOR),
+      "skewBytes" -> Long.MaxValue
+    )
+  }
+
+  private def record(fields: (String, Any)*): JMap[String, Any] = {
+    val map = new JMap[String, Any](fields.size * 2)
+    fields.foreach { case (key, value) => map.put(key, value) }
+    map
+  }
+}

@@ -1,0 +1,98 @@
+package org.apache.spark.sql.regions.skew
+
+import scala.jdk.CollectionConverters._
+
+import com.fasterxml.jackson.databind.JsonNode
+
+import org.apache.spark.sql.regions.Refusal
+
+/**
+ * A partition whose rows go to several tasks.
+ *
+ * @param left whether it is the left input that is split; the other one's rows go to each slice
+ * @param unmatched the slices bring out no unmatched rows of the other input
+ * @param maps map tasks of each slice, half-open; empty: each slice takes every n-th row of each map task
+ */
+final case class Split(partition: Int, slices: Int, left: Boolean, unmatched: Boolean, maps: Seq[(Int, Int)]) {
+
+  /** What a slice reads of the input that is split. */
+  def piece(slice: Int): ReadPiece =
+    if (maps.isEmpty) ReadPiece(partition, deal = Some((slice, slices)))
+    else ReadPiece(partition, maps = Some(maps(slice)))
+}
+
+/** A whole partition (None), or one slice of it. */
+final case class TaskPiece(partition: Int, slice: Option[Int])
+
+/** The planner's decision on one stage, in the form of docs/skew.md. */
+final case class SkewSpec(
+    kind: String,
+    splits: Map[Int, Split],
+    tasks: Seq[Seq[TaskPiece]],
+    predictedSeconds: Double,
+    plainSeconds: Double,
+    boundSeconds: Double,
+    reason: Refusal,
+    declines: Seq[Refusal])
+
+object SkewSpec {
+
+  /**
+   * Checked to have every row in exactly one task, whatever came over the wire.
+   *
+   * @param maps number of map tasks of the left and the right input
+   */
+  def parse(spec: JsonNode, partitions: Int, maps: Seq[Int]): Either[Refusal, SkewSpec] = {
+    val splits = spec.path("partitions").elements().asScala.map(split).toSeq
+    val known = splits.map(each => each.partition -> each).toMap
+    val found = SkewSpec(
+      spec.path("kind").asText(""),
+      known,
+      spec.path("tasks").elements().asScala.map(_.elements().asScala.map(piece(known, _)).toSeq).toSeq,
+      spec.path("predictedMakespan").asDouble(0),
+      spec.path("plainMakespan").asDouble(0),
+      spec.path("balancedBound").asDouble(0),
+      Refusal(spec.path("reason").asText(""), spec.path("detail").asText("")),
+      spec.path("declines").elements().asScala.map { each =>
+        Refusal(each.path("code").asText(""), each.path("detail").asText(""))
+      }.toSeq
+    )
+    val pieces = found.tasks.flatten
+    val all = (0 until partitions).flatMap { partition =>
+      known.get(partition).fold(Seq(TaskPiece(partition, None)))(split =>
+        (0 until split.slices).map(slice => TaskPiece(partition, Some(slice))))
+    }
+    val problem =
+      if (found.kind == "none" && found.tasks.isEmpty) None
+      else if (!Set("order", "split_by_records").contains(found.kind)) Some(s"kind ${found.kind}")
+      else if (spec.path("keys").size > 0) Some("keys of a shuffle whose keys are not known")
+      else if (found.tasks.exists(_.isEmpty)) Some("a task without pieces")
+      else if (pieces.length != all.length || pieces.toSet != all.toSet) Some("not every partition in exactly one task")
+      else splits.collectFirst { case each if !covers(each, maps) => s"the slices of partition ${each.partition}" }
+    problem.map(Refusal("PLANNER_PROTOCOL", _)).toLeft(found)
+  }
+
+  private def split(node: JsonNode): Split = Split(
+    node.path("partition").asInt(-1),
+    node.path("helpers").asInt(0),
+    node.path("spread").asText("left") == "left",
+    node.path("unmatched").asBoolean(false),
+    node.path("maps").elements().asScala.map(range => (range.path(0).asInt(-1), range.path(1).asInt(-1))).toSeq
+  )
+
+  private def piece(splits: Map[Int, Split], node: JsonNode): TaskPiece = {
+    val (partition, slice) =
+      if (node.isObject) (node.path("partition").asInt(-1), node.path("slice").asInt(-1)) else (node.asInt(-1), 0)
+    TaskPiece(partition, splits.get(partition).map(_ => slice).orElse(Some(slice).filter(_ != 0)))
+  }
+
+  private def covers(split: Split, maps: Seq[Int]): Boolean = {
+    val count = maps.lift(if (split.left) 0 else 1)
+    split.slices > 1 && count.exists { maps =>
+      split.maps.isEmpty || (split.maps.length == split.slices &&
+        split.maps.head._1 == 0 && split.maps.last._2 == maps &&
+        split.maps.forall { case (start, end) => start < end } &&
+        split.maps.zip(split.maps.drop(1)).forall { case (one, next) => one._2 == next._1 })
+    }
+  }
+}

@@ -1,0 +1,154 @@
+package org.apache.spark.sql.regions.skew
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
+import org.apache.spark.sql.catalyst.plans._
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate
+import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
+import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.aggregate.HashAggregateExec
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
+import org.apache.spark.sql.execution.joins._
+
+/**
+ * A shuffled join whose skewed partitions are read in slices, each against all rows of the other input's partition.
+ *
+ * Let L be the input that is split into slices Lᵢ, R the other one. For every join that may split L, the join of L and R
+ * is the union of the joins of Lᵢ and R. Where rows of R count that meet no partner, that would bring them out once for
+ * each slice. These partitions are joined without them, and they come once, from an anti-join:
+ *
+ * {{{
+ *   full outer (L, R) = ⋃ left outer (Lᵢ, R) ∪ (R anti keys(L)),   right outer (L, R) = ⋃ inner (Lᵢ, R) ∪ (R anti keys(L))
+ * }}}
+ *
+ * and the same with both sides changed. The anti-join has Spark's own comparison of keys; keys(L) are the distinct keys
+ * of all slices, found in parallel. It is right only if a partner is found by its keys alone: the join has no further
+ * condition.
+ */
+private[skew] final class SplitJoin(join: ShuffledJoin, left: ReduceInput, right: ReduceInput, spec: SkewSpec) {
+
+  def apply(): SparkPlan = {
+    val (apart, plain) = spec.tasks.partition(_.exists(piece => spec.splits.get(piece.partition).exists(_.unmatched)))
+    if (apart.isEmpty) sliced(plain, join.joinType)
+    else {
+      require(join.condition.isEmpty, "unmatched rows of a join with a further condition")
+      val (lefts, rights) = apart.partition(_.exists(piece => spec.splits(piece.partition).left))
+      val parts = slices(lefts, leftSplit = true) ++ slices(rights, leftSplit = false) ++
+        (if (plain.isEmpty) Nil else Seq(sliced(plain, join.joinType))) ++
+        rest(lefts, leftSplit = true) ++ rest(rights, leftSplit = false)
+      linked(UnionExec(parts.map(shaped)))
+    }
+  }
+
+  private def slices(tasks: Seq[Seq[TaskPiece]], leftSplit: Boolean): Seq[SparkPlan] =
+    if (tasks.isEmpty) Nil
+    else Seq(
+      sliced(
+        tasks,
+        (join.joinType, leftSplit) match {
+          case (FullOuter, true) => LeftOuter
+          case (FullOuter, false) => RightOuter
+          case (RightOuter, true) | (LeftOuter, false) => Inner
+          case (other, _) => throw new IllegalArgumentException(s"unmatched rows of a $other join")
+        }
+      ))
+
+  private def sliced(tasks: Seq[Seq[TaskPiece]], joinType: JoinType): SparkPlan = {
+    val one = side(join.left, left, tasks, isLeft = true)
+    val two = side(join.right, right, tasks, isLeft = false)
+    linked(
+      join match {
+        case merge: SortMergeJoinExec =>
+          merge.copy(joinType = joinType, left = one, right = two, isSkewJoin = true)
+        case hash: ShuffledHashJoinExec =>
+          hash.copy(joinType = joinType, left = one, right = two, isSkewJoin = true, buildSide = build(hash, joinType))
+        case other => throw new IllegalArgumentException(s"a split of ${other.nodeName}")
+      })
+  }
+
+  /** Of a join that lost its unmatched rows, the input that is not split: it is there for each slice. */
+  private def build(hash: ShuffledHashJoinExec, joinType: JoinType): BuildSide = joinType match {
+    case same if same == hash.joinType => hash.buildSide
+    case LeftOuter => BuildRight
+    case RightOuter => BuildLeft
+    case _ => if (hash.joinType == RightOuter) BuildRight else BuildLeft
+  }
+
+  private def side(plan: SparkPlan, input: ReduceInput, tasks: Seq[Seq[TaskPiece]], isLeft: Boolean): SparkPlan = {
+    val pieces = tasks.map(
+      _.map { piece =>
+        spec.splits.get(piece.partition) match {
+          case Some(split) if split.left == isLeft => split.piece(piece.slice.get)
+          case _ => ReadPiece(piece.partition)
+        }
+      })
+    Rearranged.replaced(plan, input.read, Rearranged.read(input, pieces))
+  }
+
+  /** Rows of the other input that have no partner in any slice. */
+  private def rest(tasks: Seq[Seq[TaskPiece]], leftSplit: Boolean): Seq[SparkPlan] = if (tasks.isEmpty) Nil
+  else {
+    val partitions = tasks.flatten.map(_.partition).distinct.map(partition => Seq(TaskPiece(partition, None)))
+    val whole = copy(splits = Map.empty)
+    val (kept, keptKeys) =
+      if (leftSplit) (whole.side(unsorted(join.right), right, partitions, isLeft = false), join.rightKeys)
+      else (whole.side(unsorted(join.left), left, partitions, isLeft = true), join.leftKeys)
+    val (spread, spreadKeys) =
+      if (leftSplit) (side(unsorted(join.left), left, tasks, isLeft = true), join.leftKeys)
+      else (side(unsorted(join.right), right, tasks, isLeft = false), join.rightKeys)
+    val keys = distinct(spread, spreadKeys)
+    val found = keys.output
+    val count = tasks.length
+    val unmatched = join match {
+      case _: ShuffledHashJoinExec =>
+        ShuffledHashJoinExec(keptKeys, found, LeftAnti, BuildRight, None, byKey(kept, keptKeys, count),
+          byKey(keys, found, count))
+      case _ =>
+        SortMergeJoinExec(keptKeys, found, LeftAnti, None, sorted(byKey(kept, keptKeys, count), keptKeys),
+          sorted(byKey(keys, found, count), found))
+    }
+    Seq(unmatched)
+  }
+
+  private def copy(splits: Map[Int, Split]): SplitJoin = new SplitJoin(join, left, right, spec.copy(splits = splits))
+
+  private def distinct(rows: SparkPlan, keys: Seq[Expression]): SparkPlan = {
+    val named = keys.zipWithIndex.map { case (key, at) => Alias(key, s"key$at")() }
+    val projected = ProjectExec(named, rows)
+    val columns = projected.output
+    // Keys that cannot be hashed stay as many as they are.
+    if (!Aggregate.supportsHashAggregate(Nil, columns)) projected
+    else HashAggregateExec(None, isStreaming = false, None, columns, Nil, Nil, 0, columns, projected)
+  }
+
+  private def byKey(rows: SparkPlan, keys: Seq[Expression], count: Int): SparkPlan =
+    ShuffleExchangeExec(HashPartitioning(keys, count), rows)
+
+  private def sorted(rows: SparkPlan, keys: Seq[Expression]): SparkPlan =
+    SortExec(keys.map(SortOrder(_, Ascending)), global = false, rows)
+
+  /** A sort would be in vain below an exchange. */
+  private def unsorted(plan: SparkPlan): SparkPlan = plan match {
+    case SortExec(_, false, child, _) => child
+    case other => other
+  }
+
+  /** With the join's columns, null where a part has none of that side. */
+  private def shaped(part: SparkPlan): SparkPlan = {
+    val has = part.outputSet
+    if (join.output.forall(has.contains)) part
+    else linked(
+      ProjectExec(
+        join.output.map { column =>
+          if (has.contains(column)) part.output.find(_.exprId == column.exprId).get
+          else Alias(Literal.create(null, column.dataType), column.name)(column.exprId, column.qualifier)
+        },
+        part
+      ))
+  }
+
+  private def linked(plan: SparkPlan): SparkPlan = {
+    join.logicalLink.foreach(plan.setLogicalLink)
+    plan
+  }
+}

@@ -1,0 +1,45 @@
+package org.apache.spark.sql.regions.skew
+
+import org.apache.spark.sql.regions.Refusal
+import org.apache.spark.sql.regions.bridge.Frames
+
+/** What comes over the wire must have every row in exactly one task, or it is not used. */
+class SkewSpecSuite extends munit.FunSuite {
+
+  private def parsed(partitions: String, tasks: String, kind: String = "split_by_records"): Either[Refusal, SkewSpec] =
+    SkewSpec.parse(
+      Frames.parse(s"""{"kind":"$kind","keys":[],"partitions":[$partitions],"tasks":$tasks,"reason":"X"}""").get,
+      3,
+      Seq(4, 2))
+
+  private val cut = """{"partition":1,"helpers":2,"spread":"left","replicate":"right","maps":[[0,3],[3,4]]}"""
+
+  test("whole partitions, cut ones and dealt ones") {
+    val spec = parsed(cut, """[[{"partition":1,"slice":1}],[1],[2,0]]""").toOption.get
+    assertEquals(spec.tasks.map(_.map(_.slice)), Seq(Seq(Some(1)), Seq(Some(0)), Seq(None, None)))
+    assertEquals(spec.splits(1).piece(1), ReadPiece(1, maps = Some((3, 4))))
+    val dealt = """{"partition":2,"helpers":2,"spread":"right","unmatched":true}"""
+    val other = parsed(dealt, """[[2],[{"partition":2,"slice":1}],[0],[1]]""").toOption.get
+    assertEquals(other.splits(2).piece(0), ReadPiece(2, deal = Some((0, 2))))
+    assert(other.splits(2).unmatched && !other.splits(2).left)
+    assertEquals(parsed("", "[]", "none").map(_.tasks), Right(Nil))
+  }
+
+  test("rows that would be lost or doubled are refused") {
+    def wrong(partitions: String, tasks: String, kind: String = "split_by_records"): Unit =
+      assert(
+        parsed(partitions, tasks, kind).left.toOption.map(_.code).contains("PLANNER_PROTOCOL"), s"$partitions $tasks")
+    val whole = """[{"partition":1,"slice":1}],[1]"""
+    wrong(cut, s"[$whole,[2]]")
+    wrong(cut, s"[$whole,[2],[0],[0]]")
+    wrong(cut, """[[1],[0],[2]]""")
+    wrong(cut, s"[$whole,[2],[0],[3]]")
+    wrong(cut, s"[$whole,[2],[0],[]]")
+    wrong(cut.replace("[3,4]", "[2,4]"), s"[$whole,[2,0]]")
+    wrong(cut.replace("[3,4]", "[3,5]"), s"[$whole,[2,0]]")
+    wrong(cut.replace("\"left\"", "\"right\""), s"[$whole,[2,0]]")
+    wrong(cut.replace("\"helpers\":2", "\"helpers\":1"), "[[1],[2,0]]")
+    wrong("", "[[0],[1],[2]]", "two_phases")
+    wrong("", "[]", "order")
+  }
+}

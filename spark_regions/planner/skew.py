@@ -1,0 +1,98 @@
+"""A reduce stage that is about to run: its sizes in, what its tasks read out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from spark_regions.errors import InvalidRequest
+from spark_regions.skew.aqe import AdaptiveConf
+from spark_regions.skew.loads import LoadModel
+from spark_regions.skew.messages import stage_from_json
+from spark_regions.skew.repair import repair
+from spark_regions.skew.spec import Decline, Kind, SkewSpec
+from spark_regions.skew.stage import Costs, Stage
+
+WAIT_SHARE = 0.7
+"""Part of the shim's deadline after which the best repair so far is sent."""
+FREE = Costs(0.0, 0.0, 0.0, 0.0)
+BYTES_ALONE = LoadModel(0.0, 1.0, 0.0, 0.0)
+ALWAYS_CORES = 16
+"""With strategy `always`, sizes stand for seconds, a repair costs nothing, and no machine is too small for one."""
+
+
+def decide_skew(message: Mapping[str, Any]) -> dict[str, Any]:
+    """The `skew` answer of docs/protocol.md: the decision, and the seconds that the stage was taken for.
+
+    :raises InvalidRequest: for a stage that cannot be read
+    """
+    until = time.monotonic() + WAIT_SHARE * float(message.get("deadlineSeconds", 0.2))
+    always = message.get("strategy") == "always"
+    model = BYTES_ALONE if always else LoadModel()
+    record = dict(_record(message, "stage"))
+    record.setdefault("seconds", model.loads(*_sizes(record)))
+    record.setdefault("errorShare", model.error_share)
+    stage = stage_from_json(record)
+    if always:
+        stage = replace(stage, cores=max(stage.cores, ALWAYS_CORES))
+    adaptive = _adaptive(_record(message, "adaptive"))
+
+    def late() -> bool:
+        return time.monotonic() > until
+
+    if always:
+        return {"spec": repair(stage, FREE, adaptive, late).to_json()}
+    spec = repair(stage, Costs(), adaptive, late)
+    return {"spec": (spec if _surely_pays(spec, stage) else _in_order(spec, stage, adaptive, late)).to_json()}
+
+
+def _surely_pays(spec: SkewSpec, stage: Stage) -> bool:
+    """Whether a repair that adds work gains more than the prediction may be off.
+
+    Work is a pass over keys, an exchange above, or blocks that several tasks read.
+    """
+    adds = stage.reshuffle_bytes > 0 or any(split.unmatched or not split.ranges for split in spec.splits)
+    return not (spec.spreads and adds) or spec.predicted_makespan < (1 - stage.error_share) * spec.plain_makespan
+
+
+def _in_order(spec: SkewSpec, stage: Stage, adaptive: AdaptiveConf, late: Callable[[], bool]) -> SkewSpec:
+    """What is left without splitting anything."""
+    found = repair(replace(stage, ordered=True), Costs(), adaptive, late)
+    refused = Decline(spec.kind, "GAIN_TOO_SMALL", spec.detail)
+    if found.kind is Kind.NONE:
+        return replace(found, reason=refused.code, detail=refused.detail, declines=spec.declines)
+    return replace(found, declines=(refused, *spec.declines))
+
+
+def _sizes(record: Mapping[str, Any]) -> tuple[list[int], list[int]]:
+    """Bytes and rows of each partition, both inputs of a join together."""
+    try:
+        inputs = [record[side] for side in ("left", "right") if record.get(side) is not None]
+        return tuple(  # type: ignore[return-value]
+            [sum(int(each) for each in parts) for parts in zip(*(side[name] for side in inputs), strict=True)]
+            for name in ("bytes", "rows")
+        )
+    except (KeyError, TypeError, ValueError) as problem:
+        raise InvalidRequest(f"The sizes of a stage cannot be read: {problem!r}.") from problem
+
+
+def _adaptive(record: Mapping[str, Any]) -> AdaptiveConf:
+    try:
+        return AdaptiveConf(
+            advisory_bytes=int(record["advisoryBytes"]),
+            min_bytes=int(record["minBytes"]),
+            parallelism_first=bool(record["parallelismFirst"]),
+            skew_factor=float(record["skewFactor"]),
+            skew_bytes=int(record["skewBytes"]),
+        )
+    except (KeyError, TypeError, ValueError) as problem:
+        raise InvalidRequest(f"The settings of adaptive execution cannot be read: {problem!r}.") from problem
+
+
+def _record(message: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = message.get(name)
+    if not isinstance(found, Mapping):
+        raise InvalidRequest(f"`{name}` of a skew request is {type(found).__name__}, expected an object.")
+    return found

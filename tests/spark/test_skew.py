@@ -1,0 +1,278 @@
+"""Skewed stages are arranged otherwise, whatever the keys are made of, and the rows stay the same."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from benchmarks.session import decisions, settle, sibling, status
+from tests.spark.test_same_rows import OFF
+from tests.tpc.rows import difference, outcome
+
+pytestmark = pytest.mark.spark
+
+SHUFFLED = {
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.shuffle.partitions": "12",
+    "spark.sql.files.maxPartitionBytes": "64k",
+    "spark.sql.planChangeValidation": "true",
+}
+PLAIN = OFF | SHUFFLED | {"spark.regions.skew.enabled": "false"}
+# Nothing is stored or loaded, so that every difference is the skew repair's.
+ALWAYS = (
+    SHUFFLED
+    | {"spark.regions.recycle.strategy": "off", "spark.regions.skew.strategy": "always"}
+    | {"spark.regions.skew.enabled": "true"}
+)
+SPLITS = "split_by_records"
+
+KEYS = {
+    "int": "IF(n % 23 = 0, NULL, {k})",
+    "double": "CASE WHEN n % 29 = 0 THEN NULL WHEN {k} = 3 THEN double('NaN') WHEN {k} = 4 THEN IF(n % 2 = 0, 0D, -0D)"
+    " ELSE {k} / 2 END",
+    "decimal": "CAST(IF(n % 31 = 0, NULL, {k}) / 4 AS DECIMAL(38, 18))",
+    "text": "CASE WHEN {k} = 5 THEN NULL WHEN n % 2 = 0 THEN concat('Key ', {k}) ELSE concat('KEY ', {k}) END"
+    " COLLATE UTF8_LCASE",
+    "record": "IF({k} = 6, NULL, named_struct('a', {k}, 'b', IF({k} % 2 = 0, NULL, double({k}))))",
+}
+JOINS = ("INNER", "LEFT", "RIGHT", "FULL", "LEFT SEMI", "LEFT ANTI")
+SIDES = {"both": ("TRUE", "TRUE"), "no left": ("FALSE", "TRUE"), "no right": ("TRUE", "FALSE")}
+
+
+def write(spark: SparkSession, folder: Path, seed: int) -> None:
+    """Two tables: heavy has 60 % of its rows in one key and null among the others, light about two rows a key."""
+    plain = sibling(spark, PLAIN)
+    heavy = f"CASE WHEN rand({seed}) < 0.6 THEN 1 ELSE int(pow(rand({seed + 1}), 3) * 120) END"
+    light = f"int(rand({seed + 2}) * 150)"
+    for name, rows, key, files in (("heavy", 2000, heavy, seed % 3 + 1), ("light", 200, light, 2)):
+        base = plain.range(rows).selectExpr("id AS n", f"{key} AS k")
+        columns = [f"{text.format(k='k')} AS k_{kind}" for kind, text in KEYS.items()]
+        table = base.selectExpr("n", "n % 11 AS v", "repeat('x', int(n % 50)) AS padding", *columns)
+        table.repartition(files).write.parquet(str(folder / f"{name}{seed}"))
+
+
+@pytest.fixture(scope="module")
+def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("skew")
+    for seed in range(3):
+        write(spark, folder, seed)
+    return folder
+
+
+def session_of(spark: SparkSession, tables: Path, confs: dict[str, str]) -> SparkSession:
+    session = sibling(spark, confs)
+    for file in sorted(tables.iterdir()):
+        session.read.parquet(str(file)).createOrReplaceTempView(file.name)
+    return session
+
+
+@pytest.fixture(scope="module")
+def plain(spark: SparkSession, tables: Path) -> SparkSession:
+    return session_of(spark, tables, PLAIN)
+
+
+@pytest.fixture(scope="module")
+def always(spark: SparkSession, tables: Path) -> SparkSession:
+    return session_of(spark, tables, ALWAYS)
+
+
+def repairs(spark: SparkSession) -> int:
+    settle(spark)
+    return int(status(spark)["counter.skewRepairs"])
+
+
+def kinds(spark: SparkSession, before: int) -> Counter[tuple[str, str]]:
+    """What was done to stages since: operator and kind."""
+    found = [d for d in decisions(spark) if d["code"] in ("SPLIT_BY_RECORDS", "LONGEST_FIRST")]
+    return Counter((str(d["operator"]), str(d["kind"])) for d in found[before:])
+
+
+def a_join(seed: int) -> str:
+    """A query about one key type, join, algorithm and filter, by chance."""
+    chance = random.Random(seed)
+    kind, number = chance.choice(sorted(KEYS)), chance.randrange(3)
+    left, right = chance.choice([("heavy", "light"), ("light", "heavy"), ("heavy", "light"), ("heavy", "heavy")])
+    some_left, some_right = SIDES[chance.choice(["both", "both", "both", *SIDES])]
+    limited = " AND r.n % 401 = 1" if (left, right) == ("heavy", "heavy") else ""
+    how = chance.choice(JOINS)
+    columns = "l.n, l.v, l.padding" + ("" if how in ("LEFT SEMI", "LEFT ANTI") else ", r.n AS m, r.v AS w")
+    residual = chance.choice(["", "", " AND l.v <> r.v"])
+    hint = chance.choice(["MERGE", "SHUFFLE_HASH"])
+    sides = (
+        f"(SELECT * FROM {left}{number} WHERE {some_left}) l {how} JOIN "
+        f"(SELECT * FROM {right}{number} r WHERE {some_right}{limited}) r ON l.k_{kind} = r.k_{kind}{residual}"
+    )
+    if kind == "record":
+        hint = "SHUFFLE_HASH"
+    top = chance.choice(["rows", "rows", "group", "window"])
+    if top == "group":
+        return f"SELECT /*+ {hint}(r) */ l.k_{kind} AS k, count(*) AS n, sum(l.n) AS s FROM {sides} GROUP BY l.k_{kind}"
+    if top == "window":
+        over = f"OVER (PARTITION BY l.k_{kind})"
+        return f"SELECT /*+ {hint}(r) */ {columns}, max(l.n) {over} AS most, count(*) {over} AS c FROM {sides}"
+    return f"SELECT /*+ {hint}(r) */ {columns} FROM {sides}"
+
+
+def same(plain: SparkSession, always: SparkSession, text: str) -> None:
+    assert difference(outcome(plain.sql(text)), outcome(always.sql(text))) is None, text
+
+
+SLOW = [pytest.param(first, marks=pytest.mark.slow) for first in range(20, 200, 20)]
+
+
+@pytest.mark.parametrize("first", [0, *SLOW])
+def test_joins_by_chance(spark: SparkSession, plain: SparkSession, always: SparkSession, first: int) -> None:
+    before = repairs(spark)
+    for seed in range(first, first + 20):
+        same(plain, always, a_join(seed))
+    assert repairs(spark) - before >= 8, "vacuous: hardly any stage was changed"
+
+
+@pytest.mark.parametrize(
+    ("text", "join"),
+    [
+        ("SELECT l.n, r.n FROM heavy0 l FULL JOIN light0 r ON l.k_int = r.k_int", "SortMergeJoin FullOuter"),
+        ("SELECT l.n, r.n FROM heavy1 l RIGHT JOIN light1 r ON l.k_double = r.k_double", "SortMergeJoin RightOuter"),
+        ("SELECT l.n, r.n FROM light2 l LEFT JOIN heavy2 r ON l.k_text = r.k_text", "SortMergeJoin LeftOuter"),
+        (
+            "SELECT /*+ SHUFFLE_HASH(r) */ l.n, r.n FROM heavy0 l FULL JOIN light0 r ON l.k_decimal = r.k_decimal",
+            "ShuffledHashJoin FullOuter",
+        ),
+        (
+            "SELECT l.k_int, count(r.n) AS c FROM heavy0 l JOIN light0 r ON l.k_int = r.k_int GROUP BY l.k_int",
+            "SortMergeJoin Inner",
+        ),
+        ("SELECT n FROM heavy0 l WHERE k_int IN (SELECT k_int FROM light0)", "SortMergeJoin LeftSemi"),
+    ],
+)
+def test_a_skewed_join_is_split(
+    spark: SparkSession, plain: SparkSession, always: SparkSession, text: str, join: str
+) -> None:
+    before = repairs(spark)
+    same(plain, always, text)
+    assert repairs(spark) == before + 1
+    assert (join, SPLITS) in kinds(spark, before)
+
+
+GROUPED = {
+    "window": "SELECT n, k_int, row_number() OVER (PARTITION BY k_int ORDER BY n) AS r FROM heavy0",
+    "collected": "SELECT k_int, sort_array(collect_list(n)) AS all FROM heavy1 GROUP BY k_int",
+    "three inputs": "SELECT a.n, b.n, c.n FROM heavy0 a JOIN light0 b ON a.k_int = b.k_int"
+    " FULL JOIN light1 c ON a.k_int = c.k_int",
+    "hints": "SELECT /*+ REPARTITION(k_int) */ k_int, count(*) AS c FROM heavy2 GROUP BY k_int",
+    "a broadcast join above": "SELECT /*+ BROADCAST(c) */ a.n, b.n, c.v FROM heavy0 a LEFT JOIN light0 b"
+    " ON a.k_int = b.k_int JOIN (SELECT n, v FROM light1) c ON a.v = c.n",
+    "a union": "SELECT a.n, b.n FROM heavy0 a FULL JOIN light0 b ON a.k_int = b.k_int"
+    " UNION ALL SELECT b.n, a.n FROM light1 b LEFT JOIN heavy1 a ON a.k_int = b.k_int",
+}
+
+
+@pytest.mark.parametrize("name", GROUPED)
+def test_other_stages_by_partitions(spark: SparkSession, plain: SparkSession, always: SparkSession, name: str) -> None:
+    before = repairs(spark)
+    same(plain, always, GROUPED[name])
+    assert repairs(spark) > before
+
+
+def test_groups_of_a_python_function(spark: SparkSession, plain: SparkSession, always: SparkSession) -> None:
+    def spread_of(session: SparkSession) -> object:
+        def largest(group):  # type: ignore[no-untyped-def]
+            return group.nlargest(2, "n")[["k_int", "n"]]
+
+        return session.table("heavy0").groupBy("k_int").applyInPandas(largest, "k_int int, n long")
+
+    before = repairs(spark)
+    assert difference(outcome(spread_of(plain)), outcome(spread_of(always))) is None  # type: ignore[arg-type]
+    assert ("FlatMapGroupsInPandas", "order") in kinds(spark, before)
+
+
+def test_cached_and_bucketed_inputs(spark: SparkSession, plain: SparkSession, always: SparkSession) -> None:
+    joined = "SELECT l.k_int AS k, l.n, r.n AS m FROM heavy0 l FULL JOIN light0 r ON l.k_int = r.k_int"
+    expected = outcome(plain.sql(f"SELECT a.*, b.n AS o FROM ({joined}) a JOIN light1 b ON a.k = b.k_int"))
+    before = repairs(spark)
+    cached = always.sql(joined).cache()
+    cached.createOrReplaceTempView("cached")
+    try:
+        found = outcome(always.sql("SELECT a.*, b.n AS o FROM cached a JOIN light1 b ON a.k = b.k_int"))
+        assert difference(expected, found) is None
+        assert repairs(spark) > before
+    finally:
+        cached.unpersist(blocking=True)
+    plain.table("light0").write.mode("overwrite").bucketBy(4, "k_int").saveAsTable("bucketed")
+    same(plain, always, "SELECT l.n, r.n FROM heavy0 l FULL JOIN bucketed r ON l.k_int = r.k_int")
+    plain.sql("DROP TABLE bucketed")
+
+
+@pytest.mark.parametrize(("partitioned", "split"), [([], True), (["v"], True), ([], False)])
+def test_a_repartition_before_a_write(
+    spark: SparkSession, always: SparkSession, tmp_path: Path, partitioned: list[str], split: bool
+) -> None:
+    table = always.table("heavy1").select("n", "v", "k_int", "padding")
+    placed = table.repartition("k_int") if split else table.repartition(7, "k_int")
+    before = repairs(spark)
+    placed.write.partitionBy(*partitioned).parquet(str(tmp_path / "out"))
+    found = sibling(spark, PLAIN).read.parquet(str(tmp_path / "out")).select("n", "v", "k_int", "padding")
+    expected = sibling(spark, PLAIN).read.parquet(str(tables_of(always, "heavy1"))).select("n", "v", "k_int", "padding")
+    assert Counter(map(str, found.selectExpr("n", "int(v) AS v", "k_int", "padding").collect())) == Counter(
+        map(str, expected.selectExpr("n", "int(v) AS v", "k_int", "padding").collect())
+    )
+    done = {kind for _, kind in kinds(spark, before)}
+    assert done == ({SPLITS} if split else set())
+
+
+def tables_of(session: SparkSession, name: str) -> str:
+    """The folder of a table."""
+    return session.table(name).inputFiles()[0].removeprefix("file://").rpartition("/")[0]
+
+
+FULL = "SELECT l.n, r.n FROM heavy0 l FULL JOIN light0 r ON l.k_int = r.k_int"
+
+
+def test_what_is_left_alone(spark: SparkSession, tables: Path) -> None:
+    """Without adaptive execution, switched off, only observed, with a limit, or a fixed number of partitions."""
+    for confs, text in (
+        ({"spark.sql.adaptive.enabled": "false"}, FULL),
+        ({"spark.regions.skew.enabled": "false"}, FULL),
+        ({"spark.regions.mode": "observe"}, FULL),
+        ({}, "SELECT k_int, count(*) AS c FROM heavy0 GROUP BY k_int LIMIT 5"),
+        ({}, "SELECT k_int, count(*) AS c FROM heavy0 GROUP BY k_int ORDER BY c DESC, k_int LIMIT 7"),
+        ({}, "SELECT k_int, n, rand(3) > 2 AS r FROM (SELECT /*+ REPARTITION(5, k_int) */ * FROM heavy0)"),
+        ({}, "SELECT /*+ REPARTITION(5, k_int) */ k_int FROM heavy0"),
+    ):
+        before = repairs(spark)
+        same(session_of(spark, tables, PLAIN), session_of(spark, tables, ALWAYS | confs), text)
+        assert repairs(spark) == before, (confs, text)
+    off = sibling(spark, {"spark.sql.adaptive.enabled": "false"})
+    assert status(off)["skew"] == "off: spark.sql.adaptive.enabled is false"
+    assert status(spark)["skew"] == "on"
+    assert "OBSERVE_ONLY" in {d["code"] for d in decisions(spark)}
+
+
+def test_small_stages_are_not_asked_about(spark: SparkSession, plain: SparkSession, tables: Path) -> None:
+    session = session_of(spark, tables, SHUFFLED | {"spark.regions.recycle.strategy": "off"})
+    before = repairs(spark)
+    same(plain, session, FULL)
+    assert repairs(spark) == before
+    assert "a skewed stage" not in explained(session, FULL)
+
+
+def explained(session: SparkSession, text: str) -> str:
+    """EXPLAIN of a query that has run."""
+    execution = session.sql(text)._jdf.queryExecution()
+    execution.executedPlan().executeCollect()
+    settle(session)
+    mode = session._jvm.org.apache.spark.sql.execution.ExplainMode.fromString("extended")  # type: ignore[union-attr]
+    return str(execution.explainString(mode))
+
+
+def test_explain_says_what_was_done(spark: SparkSession, always: SparkSession) -> None:
+    text = explained(always, FULL)
+    assert "a skewed stage, decided in" in text
+    assert "split_by_records at SortMergeJoin FullOuter [SPLIT_BY_RECORDS]: predicted" in text
+    assert "unmatched rows apart" in text
+    assert "SkewRead" in text
+    assert "measured at SortMergeJoin FullOuter [MEASURED]: stage" in text

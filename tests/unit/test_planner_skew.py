@@ -1,0 +1,138 @@
+"""The `skew` request: sizes in, a decision out, and answers to what cannot be read."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from spark_regions.errors import InvalidRequest
+from spark_regions.planner.service import Service
+from spark_regions.planner.skew import decide_skew
+
+MB = 1 << 20
+ADAPTIVE = {
+    "advisoryBytes": 64 * MB,
+    "minBytes": MB,
+    "parallelismFirst": True,
+    "skewFactor": 5.0,
+    "skewBytes": 256 * MB,
+}
+
+
+def shuffle(sizes: list[int], maps: int = 10, **more: Any) -> dict[str, Any]:
+    blocks = {str(number): [size // maps] * maps for number, size in enumerate(sizes)}
+    return {"bytes": sizes, "rows": [size // 100 for size in sizes], "maps": maps, "blocks": blocks} | more
+
+
+HEAVY = [40 * MB] * 15 + [900 * MB]
+LIGHT = [MB] * 16
+
+
+def request(operator: str = "full_join", cores: int = 8, **stage: Any) -> dict[str, Any]:
+    found = {"operator": operator, "cores": cores, "observed": True, "left": shuffle(HEAVY), "right": shuffle(LIGHT)}
+    return {"type": "skew", "seq": 5, "deadlineSeconds": 2.0, "adaptive": ADAPTIVE, "stage": found | stage}
+
+
+def decided(**stage: Any) -> dict[str, Any]:
+    spec: dict[str, Any] = decide_skew(request(**stage))["spec"]
+    return spec
+
+
+@pytest.mark.parametrize(
+    ("operator", "left", "right", "unmatched"),
+    [
+        ("full_join", HEAVY, LIGHT, True),
+        ("full_join", LIGHT, HEAVY, True),
+        ("right_join", HEAVY, LIGHT, True),
+        ("left_join", LIGHT, HEAVY, True),
+        ("left_join", HEAVY, LIGHT, None),
+        ("semi_join", HEAVY, LIGHT, None),
+    ],
+)
+def test_a_heavy_partition_is_cut_by_map_tasks(
+    operator: str, left: list[int], right: list[int], unmatched: bool | None
+) -> None:
+    # A further exchange, and Spark would not split on its own.
+    spec = decided(operator=operator, left=shuffle(left), right=shuffle(right), reshuffleBytes=1)
+    assert spec["kind"] == "split_by_records"
+    (split,) = spec["partitions"]
+    assert split["partition"] == 15
+    assert split["spread"] == ("left" if left is HEAVY else "right")
+    assert split.get("unmatched") is unmatched
+    assert [split["maps"][0][0], split["maps"][-1][1]] == [0, 10]
+    assert spec["predictedMakespan"] < 0.6 * spec["plainMakespan"]
+
+
+def test_one_block_is_dealt_row_by_row_where_it_comes_out_the_same_again() -> None:
+    one = {"left": shuffle(HEAVY, maps=1), "reshuffleBytes": 1}
+    assert decided(operator="inner_join", **one)["kind"] == "order"
+    assert "ONE_BLOCK" in {each["code"] for each in decided(operator="inner_join", **one)["declines"]}
+    one["left"] = shuffle(HEAVY, maps=1, repeatable=True)
+    (split,) = decided(operator="inner_join", **one)["partitions"]
+    assert "maps" not in split
+    assert split["helpers"] > 1
+
+
+@pytest.mark.parametrize(
+    ("stage", "code"),
+    [
+        ({"residual": True}, "UNMATCHED_ROWS"),
+        ({"operator": "semi_join", "left": shuffle(LIGHT), "right": shuffle(HEAVY)}, "NO_HEAVY_KEYS"),
+        ({"operator": "window", "right": None}, "NOT_MERGEABLE"),
+        ({"left": shuffle(LIGHT)}, "BALANCED"),
+    ],
+)
+def test_what_is_not_split_has_a_reason(stage: dict[str, Any], code: str) -> None:
+    spec = decided(**stage)
+    assert code in {spec["reason"], *(each["code"] for each in spec["declines"])}
+    assert not spec["partitions"]
+
+
+def test_sizes_alone_count_with_strategy_always() -> None:
+    small = [each // MB for each in HEAVY]
+    message = request(cores=2, left=shuffle(small), right=shuffle([1] * 16))
+    assert decide_skew(message)["spec"]["kind"] == "none"
+    assert decide_skew(message | {"strategy": "always"})["spec"]["kind"] == "split_by_records"
+
+
+@pytest.mark.parametrize("more", [{}, {"operator": "inner_join", "reshuffleBytes": 200 * MB}])
+def test_added_work_must_gain_more_than_the_prediction_may_be_off(more: dict[str, Any]) -> None:
+    """Seven tenths of the rows on two cores: a fair share is five tenths."""
+    sizes = [170 * MB // 15] * 15 + [480 * MB]
+    spec = decided(cores=2, left=shuffle(sizes), **more)
+    assert spec["kind"] in ("none", "order")
+    assert "GAIN_TOO_SMALL" in {spec["reason"], *(each["code"] for each in spec["declines"])}
+    spec = decided(cores=16, left=shuffle(sizes), **more)
+    assert spec["kind"] == "split_by_records"
+
+
+def test_a_late_decision_is_cut_short() -> None:
+    found = decide_skew(request() | {"deadlineSeconds": 0.0})["spec"]
+    assert found["kind"] in ("order", "split_by_records")
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"stage": 3},
+        {"adaptive": {}},
+        {"stage": request()["stage"] | {"left": {"rows": [1]}}},
+        {"stage": request()["stage"] | {"operator": "cartesian"}},
+        {"stage": request()["stage"] | {"right": shuffle([1])}},
+    ],
+)
+def test_what_cannot_be_read_is_said(broken: dict[str, Any]) -> None:
+    with pytest.raises(InvalidRequest):
+        decide_skew(request() | broken)
+    answer = Service({}).handle(request() | broken)
+    assert answer is not None
+    assert answer["error"]["code"] == "PLANNER_PROTOCOL"
+
+
+def test_the_service_answers_before_the_store_is_open() -> None:
+    answer = Service({}).handle(request())
+    assert answer is not None
+    assert (answer["type"], answer["seq"]) == ("skew", 5)
+    assert json.loads(json.dumps(answer))["spec"]["kind"] == "split_by_records"
