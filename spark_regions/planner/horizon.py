@@ -25,6 +25,9 @@ OFFERS = 8
 SOLVE_SECONDS = 2.0
 WAIT_SECONDS = 0.1
 """How long a decision waits for the schedule; well below the usual deadline."""
+WAIT_SHARE = 0.02
+MOST_WAIT_SECONDS = 2.0
+"""How long the first query of a run is held up in all, as a share of the run's time, and at most."""
 RESIZE_SHARE = 0.25
 RESIZE_BYTES = 4 << 20
 
@@ -94,6 +97,7 @@ class Horizon:
         self._schedule: Schedule | None = None
         self._work: _Work | None = None
         self._stale = True
+        self._waited = 0.0
         self._places: dict[int, tuple[int, Mapping[int, int]]] = {}
         self._expected: dict[Key, float] = {}
         if self.steps:
@@ -155,6 +159,19 @@ class Horizon:
         if place is None or self._schedule is None:
             return place is not None
         return any(self._schedule.results[make.result].wide for make in self._schedule.makes.get(place, ()))
+
+    def is_worth_waiting_for(self, plan: Plan) -> bool:
+        """Whether the first schedule is on its way, and the run long enough to wait a little for it; waits."""
+        work = self._work
+        if work is None or self._schedule is not None or self.following.find(query_part(plan)) is None:
+            return False
+        whole = sum(prefix_seconds(step)[step.plan.root] for step in self.steps)
+        if self._waited >= min(WAIT_SHARE * whole, MOST_WAIT_SECONDS):
+            return False
+        began = time.monotonic()
+        ready = work.done.wait(WAIT_SECONDS)
+        self._waited += time.monotonic() - began
+        return not ready
 
     def order(self) -> dict[str, Any]:
         """The queries of a batch by rank: each after those that make what it reads; and the predicted seconds.

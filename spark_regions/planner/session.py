@@ -138,6 +138,8 @@ class Session:
             self.horizon.prepare(budget, rates, parallelism, kept, stored)
             if self.horizon.wants_more(plan):
                 return {"offer": OFFERS}
+        if self.horizon and confs.workflow and self.horizon.is_worth_waiting_for(plan):
+            return {"again": True}
         self.counters.decisions += 1
         remembered = self._remember(query, Remembered(plan, parallelism, message, self._decided))
         self._decided += 1

@@ -70,7 +70,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
   private def ask(signed: SignedQuery): Option[Applied] = {
     Stores.awaitCommits(Deciding.commitMillis)
     val frames = if (subquery) Nil else SharedDataFrames.taken()
-    ask(signed, frames, 0, repeated(signed))
+    ask(signed, frames, 0, repeated(signed), Deciding.mostAsks)
   }
 
   @annotation.tailrec
@@ -78,7 +78,8 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
       signed: SignedQuery,
       frames: Seq[LogicalPlan],
       offers: Int,
-      repeated: Seq[RepeatedSubplan]): Option[Applied] = {
+      repeated: Seq[RepeatedSubplan],
+      asks: Int): Option[Applied] = {
     val shared = SharedPoints.of(session, runtime, signed, frames, offers)
     val request = DecideRequest(session, runtime, query, signed, shared, offers, repeated)
     val began = System.nanoTime()
@@ -90,7 +91,10 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
         None
       case Right(decision) if math.min(decision.path("offer").asInt(0), DecideRequest.mostOffers) > offers =>
         // The planner knows this job, and wants to see more of what the query is built on.
-        ask(signed, frames, math.min(decision.path("offer").asInt(0), DecideRequest.mostOffers), repeated)
+        ask(signed, frames, math.min(decision.path("offer").asInt(0), DecideRequest.mostOffers), repeated, asks)
+      case Right(decision) if decision.path("again").asBoolean(false) && asks > 0 =>
+        // It is still planning the whole job, which is worth more than this query's start.
+        ask(signed, frames, offers, repeated, asks - 1)
       case Right(decision) =>
         notes.planned(decision)
         Some(new Applying(session, runtime, notes, signed, shared, repeated, decision).rewrite())
@@ -116,6 +120,9 @@ private object Deciding {
 
   /** How long a query waits for the commit of a store whose last row has already been written. */
   val commitMillis = 200L
+
+  /** How often a planner may ask to be asked again. */
+  val mostAsks = 30
 }
 
 /** A plan with the planner's actions in it. */
