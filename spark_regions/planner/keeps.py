@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from spark_regions.costs.rates import Rates
@@ -10,6 +11,7 @@ from spark_regions.planner.horizon import Advice, Wanted
 from spark_regions.recycle.antichain import Choice, positions
 from spark_regions.recycle.first_use import unmeasured
 from spark_regions.recycle.points import Decline, Point
+from spark_regions.recycle.repeats import Share
 from spark_regions.stats.estimate import Estimate
 
 
@@ -42,3 +44,9 @@ def stored_point(wanted: Wanted, rates: Rates, parallelism: int) -> Point:
         bytes=size,
         expected=1.0,
     )
+
+
+def meets(plan: Plan, share: Share, keeps: Collection[Wanted]) -> bool:
+    """Whether a share stands in for what is kept, or for a part of it."""
+    kept = {below for found in keeps for below in plan.below(found.node)}
+    return bool(kept) and any(below in kept for node in share.nodes for below in plan.below(node))

@@ -160,7 +160,7 @@ class Service:
 
     def _announce(self, message: Mapping[str, Any]) -> dict[str, Any]:
         with self._lock:
-            return self.session.announce(message) if self.session else {"ranks": [], "release": []}
+            return self.session.ahead.announce(message) if self.session else {"ranks": [], "release": []}
 
     def _observe(self, message: Mapping[str, Any]) -> None:
         with self._lock:

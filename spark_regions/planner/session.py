@@ -10,48 +10,28 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spark_regions.costs.calibrate import blended, observed_rate, rates_of
-from spark_regions.costs.rates import Rates
 from spark_regions.dag.plan import Plan, parse_plan
 from spark_regions.dag.records import Entry
 from spark_regions.errors import CatalogBusy, StrategyUnknown
+from spark_regions.planner.ahead import MIN_SIZED_BYTES, Ahead
 from spark_regions.planner.decide import MAX_DECLINES, Confs, Proposal, propose
 from spark_regions.planner.graph import OperatorGraph
-from spark_regions.planner.horizon import (
-    OFFERS,
-    Advice,
-    Horizon,
-    Key,
-    Stored,
-    Wanted,
-    decoded,
-    measured_of,
-    with_carried,
-)
-from spark_regions.planner.keeps import planned_keeps, stored_point
+from spark_regions.planner.horizon import measured_of, with_carried
+from spark_regions.planner.keeps import meets, planned_keeps, stored_point
 from spark_regions.planner.observe import learn
 from spark_regions.planner.region_note import region_note
 from spark_regions.recycle.admission import contradicts, expired, make_room, reservation, supersedes
-from spark_regions.recycle.horizon.program import PERSIST, STORE, Budget
-from spark_regions.recycle.horizon.steps import Measured, Step, completed, encode, query_part
-from spark_regions.recycle.matching import Match
-from spark_regions.recycle.persist import Persisted, Persists
+from spark_regions.recycle.horizon.program import PERSIST, STORE
+from spark_regions.recycle.horizon.steps import encode
 from spark_regions.recycle.points import Decline, Point
 from spark_regions.recycle.repeats import Share, run_of
 from spark_regions.stats.estimate import Estimate
-from spark_regions.stats.guess import guessed
-from spark_regions.stats.operators import own_seconds
-from spark_regions.stats.operators import rows as cardinality
 from spark_regions.store.entries import entries_on
-from spark_regions.store.steps import steps_of
 from spark_regions.store.store import Admit, Run, Store
 
 log = logging.getLogger("spark_regions.planner")
 
 REMEMBERED_QUERIES = 256
-MIN_SIZED_BYTES = 256 * 1024
-"""Of smaller results the size says nothing about larger ones."""
-BATCH_SECONDS = 3.0
-"""How long a batch waits for its plan; nothing else runs meanwhile."""
 MAX_STEPS = 500
 """Queries of one run that are kept for the next one; whoever asks more is no batch job."""
 ADMIT_SECONDS = 0.15
@@ -111,9 +91,7 @@ class Session:
         self.graph = graph
         self.run = run
         self.counters = counters
-        self.persists = Persists()
-        self._recorded = decoded(store.catalog.read(lambda connection: steps_of(connection, run.name, run.id)))
-        self.horizon = Horizon(self._recorded)
+        self.ahead = Ahead(graph)
         self.ttl_seconds = 0.0
         self._decided = 0
         self._queries: OrderedDict[int, Remembered] = OrderedDict()
@@ -132,14 +110,9 @@ class Session:
         parallelism = max(1, int(message.get("parallelism") or 1))
         self.ttl_seconds = confs.ttl_seconds
         rates = rates_of(self.graph.calibration)
-        if self.horizon and confs.workflow and int(message.get("offered") or 0) < OFFERS:
-            budget, kept, stored = self._means(confs)
-            # While the driver signs what it is asked for, the run is planned.
-            self.horizon.prepare(budget, rates, parallelism, kept, stored)
-            if self.horizon.wants_more(plan):
-                return {"offer": OFFERS}
-        if self.horizon and confs.workflow and self.horizon.is_worth_waiting_for(plan):
-            return {"again": True}
+        question = self.ahead.question(message, plan, confs, parallelism)
+        if question is not None:
+            return question
         self.counters.decisions += 1
         remembered = self._remember(query, Remembered(plan, parallelism, message, self._decided))
         self._decided += 1
@@ -147,9 +120,9 @@ class Session:
         cores = {node.signature.core for node in plan.nodes.values() if node.signature}
         cores |= {shared.signature.core for shared in plan.shared}
         entries = self.store.catalog.read(lambda connection: entries_on(connection, cores)) if cores else []
-        advice = self._advise(query, plan, confs, rates, parallelism)
+        advice = self.ahead.advise(query, plan, confs, rates, parallelism)
         planned = advice if advice and advice.chosen is not None else None
-        entries += self.persists.entries(cores)
+        entries += self.ahead.persists.entries(cores)
         try:
             recorded = planned.seconds if planned else None
             proposal = propose(plan, view, entries, rates, confs, parallelism, self.store.clock(), recorded)
@@ -159,18 +132,17 @@ class Session:
             return self._answer([], _observed(proposal) + proposal.declines)
         keeps, refused = planned_keeps(plan, proposal.choice, planned)
         declines = refused
-        keeping = {below for found in keeps for below in plan.below(found.node)}
-        proposal.shares = [share for share in proposal.shares if not _meets(plan, share, keeping)]
+        proposal.shares = [share for share in proposal.shares if not meets(plan, share, keeps)]
         stores = [(stored_point(found, rates, parallelism), "PLANNED") for found in keeps if found.level == STORE]
         proposal.choice = replace(proposal.choice, stores=(*proposal.choice.stores, *stores))
         actions, lost = self._act(proposal, remembered, query, confs, rates.stored_ratio)
         declines += lost
         for found in keeps:
             if found.level == PERSIST:
-                actions += self._keep(found, planned, confs)
+                actions += self.ahead.keep(found, confs)
         for point in proposal.persists:
-            actions += self._persist(point, confs)
-        actions = self._released(actions, planned)
+            actions += self.ahead.rent(point, confs)
+        actions = self.ahead.released(actions, planned)
         remembered.alone = not actions
         for share in proposal.shares:
             remembered.shared.update(share.nodes)
@@ -179,65 +151,6 @@ class Session:
         answer = self._answer(actions, declines + proposal.declines)
         answer["regions"] = region_note(plan, proposal, actions, planned, parallelism)
         return answer
-
-    def _advise(self, query: int, plan: Plan, confs: Confs, rates: Rates, parallelism: int) -> Advice | None:
-        """What the last run of this application tells about the query."""
-        if not self.horizon or not confs.workflow:
-            return None
-        budget, kept, stored = self._means(confs)
-        return self.horizon.advise(query, plan, budget, rates, parallelism, kept, stored)
-
-    def _means(self, confs: Confs) -> tuple[Budget, dict[Key, float], Stored]:
-        """What may be kept, and what is kept and stored now."""
-        recycling = confs.recycle and confs.strategy != "off"
-        budget = Budget(
-            persist=confs.persist_max_bytes if confs.persist else 0.0,
-            store=float(confs.max_bytes) if recycling else 0.0,
-        )
-        kept = {each.planned: float(each.bytes) for each in self.persists.kept if each.planned}
-
-        def stored() -> list[tuple[str, frozenset[str]]]:
-            if not recycling:
-                return []
-            entries = self.store.catalog.read(lambda connection: entries_on(connection, self.horizon.cores))
-            return [(e.lineage, frozenset(e.columns)) for e in entries if e.state == "committed"]
-
-        return budget, kept, stored
-
-    def announce(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """Plan for the queries of a batch, which follow in any order; without any, the batch is over.
-
-        :raises InvalidRequest: the message breaks the protocol
-        """
-        released = [each.id for each in self.persists.kept if each.planned is not None]
-        for name in released:
-            self.persists.drop(name)
-        queries = message.get("queries") or []
-        if not queries:
-            self.horizon = Horizon(self._recorded)
-            return {"ranks": [], "release": released}
-        confs = Confs.parse(queries[0].get("confs") or {})
-        parallelism = max(1, int(queries[0].get("parallelism") or 1))
-        steps = [self._expected_step(query, confs, parallelism) for query in queries]
-        self.horizon = Horizon(completed(steps), together=True)
-        rates = rates_of(self.graph.calibration)
-        budget, kept, stored = self._means(confs)
-        self.horizon.prepare(budget, rates, parallelism, kept, stored, BATCH_SECONDS)
-        return {"release": released, **self.horizon.order()}
-
-    def _expected_step(self, query: Mapping[str, Any], confs: Confs, parallelism: int) -> Step:
-        """A query of a batch with what is known of its operators, or is to be expected from its sources."""
-        plan = query_part(parse_plan(query))
-        view = self.graph.view(plan, confs.window)
-        known = own_seconds(plan, view)
-        guess = guessed(plan)
-        seconds = {n: known[n].value if n in known else guess.task_seconds[n] for n in plan.below(plan.root)}
-        rows = {}
-        for number in plan.below(plan.root):
-            signed = plan.nodes[number].signature
-            seen = cardinality(signed.lineage, view) if signed else None
-            rows[number] = seen.value if seen else guess.rows[number]
-        return Step(plan, Measured({n: spent / parallelism for n, spent in seconds.items()}, rows, {}))
 
     def observe(self, event: Mapping[str, Any]) -> None:
         """Take in an `observe` event; an unknown one is ignored, for later versions of the shim."""
@@ -255,11 +168,9 @@ class Session:
             query = event.get("query")
             self.store.release(self.run, str(event["entry"]), None if query is None else int(query))
         elif kind == "persisted":
-            self._persisted(str(event["entry"]), int(event.get("bytes") or 0))
+            self.ahead.resized(str(event["entry"]), int(event.get("bytes") or 0))
         elif kind == "dropped":
-            if event.get("code") not in (None, "LAST_USE"):
-                self.horizon.failed()
-            self.persists.drop(str(event["entry"]))
+            self.ahead.dropped(str(event["entry"]), event.get("code"))
         elif kind == "heartbeat":
             self.store.heartbeat(self.run)
         elif kind == "end":
@@ -299,7 +210,10 @@ class Session:
     ) -> tuple[list[dict[str, Any]], list[Decline]]:
         chosen = [(name, proposal.loads[name], reason) for name, reason in sorted(proposal.choice.loads.items())]
         loads = [each for each in chosen if not each[1].entry.persisted]
-        recalls = [self._recall(name, match, proposal) for name, match, _ in chosen if match.entry.persisted]
+        recalls = [
+            self.ahead.recall(name, match, proposal.saved[name]) for name, match, _ in chosen if match.entry.persisted
+        ]
+        self.counters.hits += len(recalls)
         stores = [
             (point, reason, self._new_entry(point, reason, query, remembered.plan, confs, proposal.fresh))
             for point, reason in proposal.choice.stores
@@ -381,75 +295,6 @@ class Session:
         )  # fmt: skip
         return self.store.new_entry(draft)
 
-    def _recall(self, node: int, match: Match, proposal: Proposal) -> dict[str, Any]:
-        self.counters.hits += 1
-        self.persists.touch(match.entry.id)
-        saving = round(proposal.saved[node], 4)
-        return {"kind": "recall", "node": node, "entry": match.entry.id, "saving": saving, "reason": "BENEFIT"}
-
-    def _keep(self, found: Wanted, advice: Advice | None, confs: Confs) -> list[dict[str, Any]]:
-        """Actions that persist a planned result."""
-        size = int(rates_of(self.graph.calibration).level_bytes(found.bytes, True))
-        result = Persisted("", found.signature, found.rows, size, found.recompute, found.key, found.bytes)
-        name, released = self.persists.keep(result, confs.persist_max_bytes)
-        actions: list[dict[str, Any]] = [{"kind": "unpersist", "entry": each} for each in released]
-        if name is None:
-            self.horizon.failed()
-            return actions
-        return [
-            *actions,
-            {
-                "kind": "persist", "node": found.node, "ref": found.ref, "entry": name,
-                "columns": list(found.signature.columns), "level": "MEMORY_AND_DISK", "maxBytes": size,
-                "saving": round(found.saving, 4), "reason": "PLANNED",
-            },
-        ]  # fmt: skip
-
-    def _released(self, actions: list[dict[str, Any]], advice: Advice | None) -> list[dict[str, Any]]:
-        """The actions, with what no later query reads released: at once, or after this query if it reads it."""
-        if advice is None:
-            return actions
-        used = {action["entry"] for action in actions if action["kind"] in ("recall", "persist")}
-        over = [each.id for each in self.persists.kept if each.planned in advice.over]
-        for action in actions:
-            if action.get("entry") in over and action["kind"] in ("recall", "persist"):
-                action["release"] = True
-        for name in over:
-            if name not in used:
-                self.persists.drop(name)
-                actions.append({"kind": "unpersist", "entry": name})
-        return actions
-
-    def _persisted(self, name: str, size: int) -> None:
-        self.persists.resize(name, size)
-        kept = self.persists.get(name)
-        if kept is None or kept.planned is None:
-            return
-        self.horizon.resized(kept.planned, float(size))
-        if kept.row_bytes > MIN_SIZED_BYTES and size:
-            ratio = min(4.0, max(0.02, size / kept.row_bytes))
-            self.graph.learn("persisted_ratio", blended(self.graph.calibration.get("persisted_ratio"), ratio))
-            kept.row_bytes = 0.0
-
-    def _persist(self, point: Point, confs: Confs) -> list[dict[str, Any]]:
-        name, released = self.persists.admit(point, confs.persist_max_bytes)
-        actions: list[dict[str, Any]] = [{"kind": "unpersist", "entry": each} for each in released]
-        if name is not None:
-            actions.append(
-                {
-                    "kind": "persist",
-                    "node": point.node,
-                    "ref": None,
-                    "entry": name,
-                    "columns": list(point.signature.columns),
-                    "level": "MEMORY_AND_DISK",
-                    "maxBytes": reservation(point.bytes, confs.persist_max_bytes),
-                    "saving": round(point.benefit, 4),
-                    "reason": "SKI_RENTAL",
-                }
-            )
-        return actions
-
     def _answer(self, actions: list[dict[str, Any]], declines: Iterable[Decline]) -> dict[str, Any]:
         return {
             "actions": actions,
@@ -485,10 +330,10 @@ class Session:
         if remembered.position < MAX_STEPS:
             below = {each for n in partial if n in remembered.plan.nodes for each in remembered.plan.below(n)}
             seen = measured_of(event, remembered.parallelism, below)
-            body = encode(remembered.message, with_carried(seen, self.horizon.carried(query)))
+            body = encode(remembered.message, with_carried(seen, self.ahead.horizon.carried(query)))
             if body is not None:
                 self.graph.record_step(remembered.position, body)
-        self.horizon.ran(query)
+        self.ahead.horizon.ran(query)
 
     def _price(self, query: int, totals: Mapping[int, float]) -> None:
         """What computing the query's entries took, for those that were stored unseen."""
@@ -546,11 +391,6 @@ def _room(entry: Entry, point: Point, budget: int, now: float) -> Admit:
         return make_room(known, entry.bytes, density, budget, now, leased).evict
 
     return room
-
-
-def _meets(plan: Plan, share: Share, kept: set[int]) -> bool:
-    """Whether a share stands in for, or is part of, what is kept."""
-    return bool(kept) and any(below in kept for node in share.nodes for below in plan.below(node))
 
 
 def _share(share: Share) -> list[dict[str, Any]]:

@@ -236,7 +236,7 @@ def test_a_dropped_result_is_made_again_while_it_is_still_read(session):
     later.observe({"event": "executed", **executed(first, 1)})
     later.observe({"event": "dropped", "entry": persist["entry"], "query": 1, "code": "ENTRY_MISSING"})
     later.decide(decide(second, 2, mode="observe", **CONFS))
-    work = later.horizon._work
+    work = later.ahead.horizon._work
     assert work is None or work.done.wait(30)
     assert [a["kind"] for a in later.decide(decide(second, 3, **CONFS))["actions"]] == ["persist"]
 
@@ -266,3 +266,32 @@ def test_regions_are_numbered_by_rank_with_what_they_read(session):
     assert [i["label"] for i in top["inputs"]] == ["shuffle"]
     assert 1 in by_id[top["inputs"][0]["region"]]["nodes"]
     assert sum(region["seconds"] for region in note["regions"]) == pytest.approx(note["plainSeconds"], rel=0.01)
+
+
+def batch(size):
+    """Three queries over a join of two sources of `size` bytes, none of which ever ran."""
+    asked = [decide(nodes, 0, **CONFS) for nodes in queries()]
+    for each in asked:
+        for raw in each["nodes"][2:]:
+            raw["sourceBytes"] = size
+    return asked
+
+
+def test_a_batch_is_ranked_before_anything_ran_and_gone_when_it_is_over(session):
+    told = session.ahead.announce({"queries": batch(500e6)})
+    assert told["ranks"] == [[0], [1, 2]]
+    assert told["kept"] == 1
+    assert told["chosenSeconds"] < told["plainSeconds"]
+    written = [node(0, "InsertIntoHadoopFsRelationCommand", (1,), core="x") | {"lineage": None, "core": None}]
+    written += [raw | {"id": raw["id"] + 1, "children": [c + 1 for c in raw["children"]]} for raw in queries()[0]]
+    asked = (written, queries()[2], queries()[1])
+    answers = [session.decide(decide(each, query, **CONFS)) for query, each in enumerate(asked, 1)]
+    assert kinds(answers)[0] == [("persist", 2, False)]
+    assert [kind for answer in kinds(answers)[1:] for kind, *_ in answer] == ["recall", "recall"]
+    over = session.ahead.announce({"queries": []})
+    assert over["release"] == [answers[0]["actions"][0]["entry"]]
+    assert list(session.ahead.persists.kept) == []
+
+
+def test_a_batch_of_small_sources_keeps_nothing_and_runs_side_by_side(session):
+    assert session.ahead.announce({"queries": batch(1e3)})["ranks"] == [[0, 1, 2]]
