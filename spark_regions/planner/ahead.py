@@ -46,6 +46,7 @@ class Ahead:
             return None
         if int(message.get("offered") or 0) < OFFERS:
             budget, kept, stored = self._means(confs)
+            self.horizon.look(plan)
             # While the driver signs what it is asked for, the run is planned.
             rates = rates_of(self.graph.calibration)
             self.horizon.prepare(budget, rates, parallelism, kept, stored)

@@ -125,7 +125,7 @@ class Horizon:
         place = self.following.find(part)
         if place is None:
             return None
-        self.following.learn(part, place)
+        self._learn(part, place)
         recorded = self.steps[place]
         now = dict(zip(recorded.plan.below(recorded.plan.root), part.below(part.root), strict=True))
         self._places[query] = place, now
@@ -152,6 +152,19 @@ class Horizon:
         return Advice(
             place, len(self.steps), seconds, wanted, frozenset(over), chosen, plain
         )  # fmt: skip
+
+    def look(self, plan: Plan) -> None:
+        """Take note of a query's identifiers, before anything is planned."""
+        place = self.following.find(query_part(plan))
+        if place is not None:
+            self._learn(query_part(plan), place)
+
+    def _learn(self, part: Plan, place: int) -> None:
+        before = self.following.changed
+        self.following.learn(part, place)
+        if self.following.changed != before:
+            # What was stored of it cannot be read any more.
+            self._stale = True
 
     def wants_more(self, plan: Plan) -> bool:
         """Whether a DataFrame could have to be kept in this query."""
@@ -243,8 +256,18 @@ class Horizon:
             ahead = self.following.ahead()
             entries = [(self.following.recorded(lineage), columns) for lineage, columns in stored()]
             self._work = work = _Work()
-            arguments = (work, self.steps, ahead, budget, rates, parallelism, dict(kept), entries, self.together)
-            threading.Thread(target=_plan, args=arguments, name="horizon", daemon=True).start()
+            arguments = (
+                work,
+                self.steps,
+                ahead,
+                budget,
+                rates,
+                parallelism,
+                dict(kept),
+                entries,
+                self.following.changed,
+            )
+            threading.Thread(target=_plan, args=(*arguments, self.together), name="horizon", daemon=True).start()
         work_now = self._work
         if work_now is not None and work_now.done.wait(wait_seconds if self._schedule is None else 0.0):
             self._work = None
@@ -293,6 +316,13 @@ def key_of(result: Result) -> Key:
 
 def _reads(result: Result, step: int, maker: int) -> bool:
     return maker < step and any(place.step == step for place in result.places)
+
+
+def _sources(steps: Sequence[Step], result: Result) -> set[str]:
+    """Recorded lineages of what a result is computed from."""
+    place = result.places[0]
+    nodes = [steps[place.step].plan.nodes[number] for number in steps[place.step].plan.below(place.node)]
+    return {node.signature.lineage for node in nodes if node.signature and not node.children}
 
 
 def _was_missed(result: Result, make: Make, kept: Mapping[Key, float], ahead: set[int]) -> bool:
@@ -351,6 +381,7 @@ def _plan(
     parallelism: int,
     kept: Mapping[Key, float],
     stored: Sequence[tuple[str, frozenset[str]]],
+    changed: frozenset[str],
     together: bool,
 ) -> None:
     """Body of the solving thread."""
@@ -362,6 +393,7 @@ def _plan(
             n
             for n, result in enumerate(found)
             if any(result.signature.lineage == lineage and key_of(result)[1] <= columns for lineage, columns in stored)
+            and not changed & _sources(steps, result)
         ]
         work.schedule = solve(steps, ahead, found, budget, rates, parallelism, SOLVE_SECONDS, have, read, together)
         solved = work.schedule

@@ -219,6 +219,16 @@ def test_other_data_does_not_matter_since_the_run_has_the_same_form(session):
     assert kinds(third) == kinds(answers)
 
 
+def test_what_was_stored_of_other_files_is_not_counted_on(session):
+    confs = CONFS["confs"] | {"maxBytes": 10**9}
+    stores = [a for answer in run_all(session, queries(), confs=confs) for a in answer["actions"]]
+    assert [(store["kind"], store["node"]) for store in stores] == [("store", 1)]
+    written = {"rows": 9, "bytes": 999, "seconds": 1}
+    session.observe({"event": "committed", "entry": stores[0]["entry"], "query": 2, **written})
+    assert kinds(run_all(again(session, "app-1b"), queries()))[0] == [("load", 1, False)]
+    assert kinds(run_all(again(session, "app-2"), queries("new ")))[0] == [("persist", 1, False)]
+
+
 def test_switched_off_or_under_another_name_nothing_is_planned(session):
     run_all(session, queries())
     off = CONFS["confs"] | {"workflow": False}

@@ -27,6 +27,8 @@ class Following:
         self._furthest = -1
         self._lineages: dict[str, str] = {}
         self._recorded: dict[str, str] = {}
+        nodes = (node for step in steps for node in step.plan.nodes.values() if not node.children)
+        self._sources = frozenset(node.signature.lineage for node in nodes if node.signature)
 
     def find(self, plan: Plan) -> int | None:
         """The step that the plan is: of those with its form and with consistent identifiers the one with most equal
@@ -58,9 +60,10 @@ class Following:
         """The recorded lineage that a new one stands for."""
         return self._lineages.get(lineage, lineage)
 
-    def current(self, lineage: str) -> str:
-        """The new lineage that stands for a recorded one."""
-        return self._recorded.get(lineage, lineage)
+    @property
+    def changed(self) -> frozenset[str]:
+        """Recorded lineages of sources that this run has other ones for: the files are not the same."""
+        return frozenset(old for old in self._sources if self._recorded.get(old, old) != old)
 
     def _is_consistent(self, plan: Plan, recorded: Plan) -> bool:
         return all(
