@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from spark_regions.costs.calibrate import blended, rates_of
@@ -95,6 +96,17 @@ class Ahead:
             seen = rows(signed.lineage, view) if signed else None
             cardinality[number] = seen.value if seen else guess.rows[number]
         return Step(plan, Measured({n: spent / parallelism for n, spent in seconds.items()}, cardinality, {}))
+
+    def narrowed(self, point: Point) -> Point:
+        """A DataFrame to be stored, with just the columns that the run reads."""
+        read = self.horizon.columns_read(point.signature) if point.ref is not None else None
+        kept = tuple(column for column in point.signature.columns if read is None or column in read)
+        if not kept or len(kept) == len(point.signature.columns):
+            return point
+        share = len(kept) / len(point.signature.columns)
+        signature = replace(point.signature, columns=kept)
+        seconds = point.write_seconds * share
+        return replace(point, signature=signature, bytes=point.bytes * share, write_seconds=seconds)
 
     def recall(self, node: int, match: Match, saving: float) -> Action:
         """A read of something persisted."""

@@ -209,6 +209,15 @@ class Horizon:
             "kept": len(made),
         }
 
+    def columns_read(self, present: Signature) -> frozenset[str] | None:
+        """The columns of a DataFrame that the queries of the last run read; None where it is not known."""
+        for result in self._schedule.results if self._schedule else ():
+            if result.wide is not None and self._is(present, result.wide):
+                now = columns_of(present, result.wide)
+                if all(column in now for column in result.signature.columns):
+                    return frozenset(now[column] for column in result.signature.columns)
+        return None
+
     def carried(self, query: int) -> Measured | None:
         """What the recorded run knows of a query's nodes."""
         if query not in self._places:

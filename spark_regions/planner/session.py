@@ -134,7 +134,10 @@ class Session:
         declines = refused
         proposal.shares = [share for share in proposal.shares if not meets(plan, share, keeps)]
         stores = [(stored_point(found, rates, parallelism), "PLANNED") for found in keeps if found.level == STORE]
-        proposal.choice = replace(proposal.choice, stores=(*proposal.choice.stores, *stores))
+        narrowed = [
+            (self.ahead.narrowed(point) if planned else point, reason) for point, reason in proposal.choice.stores
+        ]
+        proposal.choice = replace(proposal.choice, stores=(*narrowed, *stores))
         actions, lost = self._act(proposal, remembered, query, confs, rates.stored_ratio)
         declines += lost
         for found in keeps:

@@ -8,7 +8,7 @@ from itertools import product
 from builders import plan, signature
 
 from spark_regions.costs.rates import Rates
-from spark_regions.recycle.horizon.program import PERSIST, read_seconds, trees, write_seconds
+from spark_regions.recycle.horizon.program import PERSIST, making_seconds, read_seconds, trees
 from spark_regions.recycle.horizon.results import Result
 from spark_regions.recycle.horizon.steps import Measured, Step
 
@@ -76,7 +76,9 @@ def _step(tree, k, found, there, after, limit, parallelism):
             spent += sum(
                 read_seconds(found[r], p, PERSIST, RATES, parallelism) for n, (r, p) in reads.items() if n in needed
             )
-            spent += sum(write_seconds(found[r], PERSIST, RATES, parallelism) for r in makes)
+            for r, node in zip(makes, nodes, strict=True):
+                place = next(p for p in found[r].places if (p.step, p.node) == (k, node))
+                spent += making_seconds(found[r], place, PERSIST, RATES, parallelism)
             best = spent if best is None or spent < best else best
     return best
 

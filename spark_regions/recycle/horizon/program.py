@@ -18,6 +18,8 @@ from spark_regions.recycle.horizon.steps import Step
 PERSIST, STORE = "persist", "store"
 LEVELS = (PERSIST, STORE)
 GAP = 0.005
+CARRIED_BYTES_PER_SECOND = 30e6
+"""What one core writes to a shuffle, reads from it, and sorts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,12 @@ def read_seconds(result: Result, place: Place, level: str, rates: Rates, paralle
 def write_seconds(result: Result, level: str, rates: Rates, parallelism: int) -> float:
     size = rates.level_bytes(result.bytes, level == PERSIST)
     return rates.level_write_seconds(size, parallelism, level == PERSIST)
+
+
+def making_seconds(result: Result, place: Place, level: str, rates: Rates, parallelism: int) -> float:
+    """To keep it while the place is computed: its columns that the query does not need are moved and sorted as well."""
+    more = 0.0 if place.exact else max(0.0, result.bytes - place.bytes)
+    return write_seconds(result, level, rates, parallelism) + more / CARRIED_BYTES_PER_SECOND / max(parallelism, 1)
 
 
 def trees(steps: Sequence[Step], ahead: Sequence[int], found: Sequence[Result]) -> dict[int, Tree]:

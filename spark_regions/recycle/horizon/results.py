@@ -27,6 +27,7 @@ class Place:
     :param share: of the result's columns, those that are read
     :param residual: seconds of one core for the filters and expressions on top
     :param exact: the node has the result's rows, and all of its columns: it can make the result as it is
+    :param bytes: of the rows that the query itself needs there
     """
 
     step: int
@@ -34,6 +35,7 @@ class Place:
     share: float
     residual: float
     exact: bool
+    bytes: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,8 @@ def _result(
         signed = steps[k].plan.nodes[number].signature
         assert signed is not None
         exact = signed.lineage == signature.lineage and kept <= set(signed.columns)
-        places.append(Place(k, number, len(needed) / max(len(columns), 1), residual, exact))
+        own = rows * min(steps[k].plan.nodes[number].row_bytes, width)
+        places.append(Place(k, number, len(needed) / max(len(columns), 1), residual, exact, own))
     if not any(place.exact for place in places[:-1]) and wide is None:
         return None
     kept_signature = Signature(signature.lineage, signature.core, signature.conjuncts, columns)

@@ -15,9 +15,9 @@ from spark_regions.recycle.horizon.program import (
     Make,
     Schedule,
     Tree,
+    making_seconds,
     read_seconds,
     trees,
-    write_seconds,
 )
 from spark_regions.recycle.horizon.results import Result
 from spark_regions.recycle.horizon.steps import Step
@@ -118,12 +118,12 @@ def _result(
     there = number in kept if level == PERSIST else number in stored
     last = max(place[p.step] for p in result.places)
     first = 0 if there else min((place[p.step] for p in result.makers()), default=last)
-    cost = write_seconds(result, level, rates, parallelism) + TIE_SECONDS
     for i in range(first, last):
         program.add(Var("held", i, result=number, level=level), 0.0, binary=True)
     if not there:
         for p in result.makers():
             if place[p.step] < last:
+                cost = making_seconds(result, p, level, rates, parallelism) + TIE_SECONDS
                 program.add(Var("made", place[p.step], p.node, number, level), cost, binary=True)
                 step = Var("made", place[p.step], p.node, number, level)
                 program.at_least(0.0, {Var("computed", place[p.step], p.node): 1.0, step: -1.0})
