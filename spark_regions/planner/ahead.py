@@ -47,11 +47,11 @@ class Ahead:
             return None
         if int(message.get("offered") or 0) < OFFERS:
             budget, kept, stored = self._means(confs)
-            self.horizon.look(plan)
+            place = self.horizon.look(plan)
             # While the driver signs what it is asked for, the run is planned.
             rates = rates_of(self.graph.calibration)
             self.horizon.prepare(budget, rates, parallelism, kept, stored)
-            if self.horizon.wants_more(plan):
+            if self.horizon.wants_more(place):
                 return {"offer": OFFERS}
         return {"again": True} if self.horizon.is_worth_waiting_for(plan) else None
 

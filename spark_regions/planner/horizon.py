@@ -153,11 +153,13 @@ class Horizon:
             place, len(self.steps), seconds, wanted, frozenset(over), chosen, plain
         )  # fmt: skip
 
-    def look(self, plan: Plan) -> None:
-        """Take note of a query's identifiers, before anything is planned."""
-        place = self.following.find(query_part(plan))
+    def look(self, plan: Plan) -> int | None:
+        """The step that a query is; its identifiers are taken note of, before anything is planned."""
+        part = query_part(plan)
+        place = self.following.find(part)
         if place is not None:
-            self._learn(query_part(plan), place)
+            self._learn(part, place)
+        return place
 
     def _learn(self, part: Plan, place: int) -> None:
         before = self.following.changed
@@ -166,9 +168,8 @@ class Horizon:
             # What was stored of it cannot be read any more.
             self._stale = True
 
-    def wants_more(self, plan: Plan) -> bool:
-        """Whether a DataFrame could have to be kept in this query."""
-        place = self.following.find(query_part(plan))
+    def wants_more(self, place: int | None) -> bool:
+        """Whether a DataFrame could have to be kept in this step."""
         if place is None or self._schedule is None:
             return place is not None
         return any(self._schedule.results[make.result].wide for make in self._schedule.makes.get(place, ()))

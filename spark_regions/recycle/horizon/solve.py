@@ -19,7 +19,7 @@ from spark_regions.recycle.horizon.program import (
     read_seconds,
     trees,
 )
-from spark_regions.recycle.horizon.results import Result
+from spark_regions.recycle.horizon.results import Place, Result
 from spark_regions.recycle.horizon.steps import Step
 
 TIE_SECONDS = 1e-4
@@ -41,6 +41,7 @@ class _Program:
     """Columns by name, and rows as sparse triplets: Σ value · variable >= lower."""
 
     names: dict[Var, int] = field(default_factory=dict)
+    by_query: dict[int, list[Var]] = field(default_factory=dict)
     costs: list[float] = field(default_factory=list)
     binary: list[bool] = field(default_factory=list)
     entries: list[tuple[int, int, float]] = field(default_factory=list)
@@ -48,6 +49,7 @@ class _Program:
 
     def add(self, name: Var, cost: float = 0.0, binary: bool = False) -> None:
         self.names[name] = len(self.costs)
+        self.by_query.setdefault(name.i, []).append(name)
         self.costs.append(cost)
         self.binary.append(binary)
 
@@ -127,12 +129,15 @@ def _result(
                 program.add(Var("made", place[p.step], p.node, number, level), cost, binary=True)
                 step = Var("made", place[p.step], p.node, number, level)
                 program.at_least(0.0, {Var("computed", place[p.step], p.node): 1.0, step: -1.0})
+    makers: dict[int, list[Place]] = {}
+    for p in result.makers():
+        makers.setdefault(place[p.step], []).append(p)
     for i in range(first, last):
         terms: dict[Var, float] = {
             Var("held", i, result=number, level=level): -1.0,
             Var("held", i - 1, result=number, level=level): 1.0,
         }
-        terms |= {Var("made", i, p.node, number, level): 1.0 for p in result.makers() if place[p.step] == i}
+        terms |= {Var("made", i, p.node, number, level): 1.0 for p in makers.get(i, ())}
         program.at_least(-1.0 if there and i == 0 else 0.0, terms)
     for p in result.places:
         i = place[p.step]
@@ -146,8 +151,8 @@ def _result(
 def _demand(program: _Program, i: int, tree: Tree) -> None:
     """What is needed is computed or read."""
     reads: dict[int, list[Var]] = {}
-    for name in program.names:
-        if name.kind == "read" and name.i == i:
+    for name in program.by_query[i]:
+        if name.kind == "read":
             reads.setdefault(name.node, []).append(name)
     for node in tree.nodes:
         terms: dict[Var, float] = {Var("computed", i, node): 1.0}
@@ -162,8 +167,8 @@ def _demand(program: _Program, i: int, tree: Tree) -> None:
 def _paths(program: _Program, i: int, tree: Tree) -> None:
     """On a way from root to leaf one result is made."""
     made: dict[int, list[Var]] = {}
-    for name in program.names:
-        if name.i == i and name.kind == "made":
+    for name in program.by_query[i]:
+        if name.kind == "made":
             made.setdefault(name.node, []).append(name)
     inner = set(tree.parents.values())
     for leaf in (node for node in tree.nodes if node not in inner):
