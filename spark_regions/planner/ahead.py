@@ -8,7 +8,7 @@ from typing import Any
 
 from spark_regions.costs.calibrate import blended, rates_of
 from spark_regions.costs.rates import Rates
-from spark_regions.dag.plan import Plan, parse_plan
+from spark_regions.dag.plan import Plan, Signature, parse_plan
 from spark_regions.planner.decide import Confs
 from spark_regions.planner.graph import OperatorGraph
 from spark_regions.planner.horizon import OFFERS, Advice, Horizon, Key, Stored, Wanted, decoded
@@ -124,38 +124,15 @@ class Ahead:
         size = int(rates_of(self.graph.calibration).level_bytes(found.bytes, True))
         result = Persisted("", found.signature, found.rows, size, found.recompute, found.key, found.bytes)
         name, released = self.persists.keep(result, confs.persist_max_bytes)
-        actions: list[Action] = [{"kind": "unpersist", "entry": each} for each in released]
         if name is None:
             self.horizon.failed()
-            return actions
-        return [
-            *actions,
-            {
-                "kind": "persist", "node": found.node, "ref": found.ref, "entry": name,
-                "columns": list(found.signature.columns), "level": "MEMORY_AND_DISK", "maxBytes": size,
-                "saving": round(found.saving, 4), "reason": "PLANNED",
-            },
-        ]  # fmt: skip
+        return _persisting(name, released, found.node, found.signature, size, found.saving, "PLANNED", found.ref)
 
     def rent(self, point: Point, confs: Confs) -> list[Action]:
         """Actions that persist what only this application can use, once recomputing it has cost as much."""
         name, released = self.persists.admit(point, confs.persist_max_bytes)
-        actions: list[Action] = [{"kind": "unpersist", "entry": each} for each in released]
-        if name is not None:
-            actions.append(
-                {
-                    "kind": "persist",
-                    "node": point.node,
-                    "ref": None,
-                    "entry": name,
-                    "columns": list(point.signature.columns),
-                    "level": "MEMORY_AND_DISK",
-                    "maxBytes": reservation(point.bytes, confs.persist_max_bytes),
-                    "saving": round(point.benefit, 4),
-                    "reason": "SKI_RENTAL",
-                }
-            )
-        return actions
+        size = reservation(point.bytes, confs.persist_max_bytes)
+        return _persisting(name, released, point.node, point.signature, size, point.benefit, "SKI_RENTAL")
 
     def released(self, actions: list[Action], advice: Advice | None) -> list[Action]:
         """The actions, with what no later query reads released: at once, or after this query if it reads it."""
@@ -206,3 +183,25 @@ class Ahead:
             return [(e.lineage, frozenset(e.columns)) for e in entries if e.state == "committed"]
 
         return budget, kept, stored
+
+
+def _persisting(
+    name: str | None,
+    released: list[str],
+    node: int,
+    signature: Signature,
+    size: int,
+    saving: float,
+    reason: str,
+    ref: str | None = None,
+) -> list[Action]:
+    """Actions that make room for a result, and persist it if there is a name for it."""
+    actions: list[Action] = [{"kind": "unpersist", "entry": each} for each in released]
+    if name is not None:
+        actions.append(
+            {
+                "kind": "persist", "node": node, "ref": ref, "entry": name, "columns": list(signature.columns),
+                "level": "MEMORY_AND_DISK", "maxBytes": size, "saving": round(saving, 4), "reason": reason,
+            }
+        )  # fmt: skip
+    return actions
