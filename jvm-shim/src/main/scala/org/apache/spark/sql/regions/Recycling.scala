@@ -53,7 +53,8 @@ final class Recycling(
       tell("dropped", use.entry, query, Refusal("LAST_USE"))
     } else {
       persisted.bytes(use.entry).foreach { bytes =>
-        planner.observe(event("persisted", use.entry, query, "bytes" -> bytes))
+        val seconds = persisted.seconds(use.entry).map("seconds" -> _).toSeq
+        planner.observe(event("persisted", use.entry, query, Seq("bytes" -> bytes) ++ seconds: _*))
       }
     }
 
