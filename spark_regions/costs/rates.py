@@ -7,7 +7,7 @@ from dataclasses import dataclass
 READ_OVERHEAD_SECONDS = 0.03
 WRITE_OVERHEAD_SECONDS = 0.05
 READ_BYTES_PER_SECOND = 150e6
-WRITE_BYTES_PER_SECOND = 60e6
+WRITE_BYTES_PER_SECOND = 25e6
 """What one core decodes and encodes in Parquet before anything was observed; a slower disk lowers them."""
 PERSIST_READ_BYTES_PER_SECOND = 100e6
 PERSIST_WRITE_BYTES_PER_SECOND = 20e6

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spark_regions.costs.rates import Rates
@@ -100,6 +100,7 @@ class Horizon:
         self._waited = 0.0
         self._places: dict[int, tuple[int, Mapping[int, int]]] = {}
         self._expected: dict[Key, float] = {}
+        self._known: dict[Key, Result] = {}
         if self.steps:
             threading.Thread(target=_import_solver, name="horizon", daemon=True).start()
 
@@ -277,6 +278,7 @@ class Horizon:
                 dict(kept),
                 entries,
                 self.following.changed,
+                dict(self._known),
             )
             threading.Thread(target=_plan, args=(*arguments, self.together), name="horizon", daemon=True).start()
         work_now = self._work
@@ -286,6 +288,7 @@ class Horizon:
                 self._schedule = work_now.schedule
                 sizes = {key_of(r): rates.level_bytes(r.bytes, True) for r in work_now.schedule.results}
                 self._expected |= sizes
+                self._known |= {key_of(r): r for r in work_now.schedule.results}
 
     def _wanted(
         self, make: Make, schedule: Schedule, place: int, plan: Plan, now: Mapping[int, int], ahead: set[int]
@@ -327,6 +330,27 @@ def key_of(result: Result) -> Key:
 
 def _reads(result: Result, step: int, maker: int) -> bool:
     return maker < step and any(place.step == step for place in result.places)
+
+
+def with_kept(
+    found: Sequence[Result],
+    kept: Mapping[Key, float],
+    known: Mapping[Key, Result],
+    ahead: Sequence[int],
+    rates: Rates,
+) -> list[Result]:
+    """The results, and those that are kept: a single reader is enough for them, and they have the columns that they have.
+
+    :param kept: their bytes, as they are
+    :param known: results of earlier schedules
+    """
+    held = []
+    for key, size in kept.items():
+        places = tuple(place for place in known[key].places if place.step in ahead) if key in known else ()
+        if places:
+            held.append(replace(known[key], places=places, bytes=size / rates.persisted_ratio))
+    keys = {key_of(result) for result in held}
+    return held + [result for result in found if key_of(result) not in keys]
 
 
 def _sources(steps: Sequence[Step], result: Result) -> set[str]:
@@ -397,12 +421,13 @@ def _plan(
     kept: Mapping[Key, float],
     stored: Sequence[tuple[str, frozenset[str]]],
     changed: frozenset[str],
+    known: Mapping[Key, Result],
     together: bool,
 ) -> None:
     """Body of the solving thread."""
     try:
         began = time.monotonic()
-        found = results(steps, ahead)
+        found = with_kept(results(steps, ahead), kept, known, ahead, rates)
         have = [n for n, result in enumerate(found) if key_of(result) in kept]
         read = [
             n

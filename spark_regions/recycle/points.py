@@ -269,12 +269,10 @@ def _shared_rows(shared: Shared, node: Signature, view: GraphView, kin: list[Var
 def _shared_seconds(
     node: int, recompute: Mapping[int, Estimate], kin: list[Variant], parallelism: int
 ) -> Estimate | None:
-    totals = [found for v in kin if (found := estimate(v.total)) is not None]
-    best = max(totals, key=lambda each: each.value, default=None)
-    here = recompute.get(node)
-    if best is None:
-        return here
-    whole = best.scaled(1 / max(parallelism, 1), 0.7)
-    if here is not None and here.value > whole.value:
-        return here
-    return whole
+    """What computing its rows took in the queries seen: their median, since a later use saves what its own columns take,
+    and since whatever ran first in a JVM took several times as long."""
+    totals = sorted(
+        (found.scaled(1 / max(parallelism, 1), 0.7) for v in kin if (found := estimate(v.total)) is not None),
+        key=lambda each: each.value,
+    )
+    return totals[len(totals) // 2] if totals else recompute.get(node)

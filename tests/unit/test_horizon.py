@@ -8,6 +8,7 @@ from wire_client import decide, executed, node
 from spark_regions.dag.plan import Shared
 from spark_regions.errors import InvalidRequest
 from spark_regions.planner.graph import OperatorGraph
+from spark_regions.planner.horizon import key_of, with_kept
 from spark_regions.planner.session import Counters, Session
 from spark_regions.recycle.horizon.following import Following, columns_of
 from spark_regions.recycle.horizon.program import Budget
@@ -305,3 +306,27 @@ def test_a_batch_is_ranked_before_anything_ran_and_gone_when_it_is_over(session)
 
 def test_a_batch_of_small_sources_keeps_nothing_and_runs_side_by_side(session):
     assert session.ahead.announce({"queries": batch(1e3)})["ranks"] == [[0, 1, 2]]
+
+
+def test_what_was_seen_of_a_widened_node_counts_only_where_nothing_else_is_known():
+    first, second, third = (chain("r", "A", "source") for _ in range(3))
+    wide = Measured({0: 1.0, 1: 9.0, 2: 5.0}, {0: 3.0, 1: 400.0, 2: 7.0}, {}, frozenset({1, 2}))
+    plain = Measured({0: 1.0, 1: 3.0}, {0: 3.0, 1: 40.0}, {})
+    found = completed([Step(first.plan, wide), Step(second.plan, plain), Step(third.plan, Measured())])
+    assert [step.measured.seconds[1] for step in found] == [3.0, 3.0, 3.0]
+    assert [step.measured.rows[1] for step in found] == [40.0, 40.0, 40.0]
+    assert [step.measured.seconds[2] for step in found] == [5.0, 5.0, 5.0], "the source was only seen widened"
+    message = decide([node(0, "Op", (1,), "r"), node(1, "Op", (2,), "A"), node(2, "Op", (), "source")], 1)
+    assert decode(encode(message, wide)).measured == wide
+
+
+def test_a_kept_result_stays_in_the_plan_while_one_query_still_reads_it():
+    steps = [chain("r1", "A", "source"), chain("r2", "A", "source"), chain("r3", "A", "source")]
+    (result,) = [r for r in results(steps, range(3)) if r.signature.core == "A"]
+    known = {key_of(result): result}
+    assert [r for r in results(steps, [2]) if r.signature.core == "A"] == [], "on its own it would not be worth making"
+    (held,) = with_kept([], {key_of(result): 12.0}, known, [2], RATES)
+    assert [place.step for place in held.places] == [2]
+    assert held.bytes == 12.0, "its real size"
+    assert with_kept([], {key_of(result): 12.0}, known, [], RATES) == []
+    assert with_kept([result], {key_of(result): 12.0}, known, [1, 2], RATES)[0].places == result.places[1:]

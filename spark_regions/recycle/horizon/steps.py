@@ -95,8 +95,8 @@ def decode(body: bytes) -> Step:
 def completed(steps: Sequence[Step]) -> list[Step]:
     """The steps; what was not seen of a node is taken from the same operator on the same rows in other steps.
 
-    A node below something that was loaded did not run in that query, but perhaps in another. What a node took that was
-    widened for other queries counts only where nothing else is known.
+    A node below something that was loaded did not run in that query, but perhaps in another. What was seen of a node
+    that was widened for other queries counts only where nothing else is known.
     """
     seconds: dict[tuple[str, str], list[float]] = {}
     widened: dict[tuple[str, str], list[float]] = {}
@@ -110,7 +110,9 @@ def completed(steps: Sequence[Step]) -> list[Step]:
                 seen = widened if number in step.measured.widened else seconds
                 seen.setdefault(key, []).append(step.measured.seconds[number])
             if number in step.measured.rows:
-                rows[node.signature.lineage] = step.measured.rows[number]
+                as_it_is = number not in step.measured.widened
+                if as_it_is or node.signature.lineage not in rows:
+                    rows[node.signature.lineage] = step.measured.rows[number]
     found = []
     for step in steps:
         known_seconds = dict(step.measured.seconds)
@@ -123,7 +125,7 @@ def completed(steps: Sequence[Step]) -> list[Step]:
                 known_seconds[number] = sum(seconds[key]) / len(seconds[key])
             elif key in widened and number not in known_seconds:
                 known_seconds[number] = sum(widened[key]) / len(widened[key])
-            if number not in known_rows and node.signature.lineage in rows:
+            if node.signature.lineage in rows and (number not in known_rows or number in step.measured.widened):
                 known_rows[number] = rows[node.signature.lineage]
         found.append(replace(step, measured=replace(step.measured, seconds=known_seconds, rows=known_rows)))
     return found
