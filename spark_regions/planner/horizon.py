@@ -339,7 +339,7 @@ def with_kept(
     ahead: Sequence[int],
     rates: Rates,
 ) -> list[Result]:
-    """The results, and those that are kept: a single reader is enough for them, and they have the columns that they have.
+    """The results, and those that are kept: one reader is enough for these, and their columns are what they are.
 
     :param kept: their bytes, as they are
     :param known: results of earlier schedules

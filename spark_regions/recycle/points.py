@@ -269,8 +269,10 @@ def _shared_rows(shared: Shared, node: Signature, view: GraphView, kin: list[Var
 def _shared_seconds(
     node: int, recompute: Mapping[int, Estimate], kin: list[Variant], parallelism: int
 ) -> Estimate | None:
-    """What computing its rows took in the queries seen: their median, since a later use saves what its own columns take,
-    and since whatever ran first in a JVM took several times as long."""
+    """What computing its rows took in the queries seen.
+
+    Their median: a later use saves what its own columns take, and whatever ran first in a JVM took several times as long.
+    """
     totals = sorted(
         (found.scaled(1 / max(parallelism, 1), 0.7) for v in kin if (found := estimate(v.total)) is not None),
         key=lambda each: each.value,
