@@ -20,6 +20,7 @@ from spark_regions.planner.horizon import measured_of, with_carried
 from spark_regions.planner.keeps import meets, planned_keeps, stored_point
 from spark_regions.planner.observe import learn
 from spark_regions.planner.region_note import region_note
+from spark_regions.reasons import would_save
 from spark_regions.recycle.admission import contradicts, expired, make_room, reservation, supersedes
 from spark_regions.recycle.horizon.program import PERSIST, STORE
 from spark_regions.recycle.horizon.steps import encode
@@ -406,17 +407,14 @@ def _share(share: Share) -> list[dict[str, Any]]:
 
 def _observed(proposal: Proposal) -> list[Decline]:
     declines = [
-        Decline(name, "OBSERVE_ONLY", f"load would save {proposal.saved[name]:.2f} s")
+        Decline(name, "OBSERVE_ONLY", would_save("load", proposal.saved[name]))
         for name in sorted(proposal.choice.loads)
     ]
     return (
         declines
         + [
-            Decline(point.node, "OBSERVE_ONLY", f"store would save {max(point.benefit, 0.0):.2f} s a use")
+            Decline(point.node, "OBSERVE_ONLY", would_save("store", max(point.benefit, 0.0)))
             for point, _ in proposal.choice.stores
         ]
-        + [
-            Decline(share.nodes[0], "OBSERVE_ONLY", f"computing it once would save {share.saving:.2f} s")
-            for share in proposal.shares
-        ]
+        + [Decline(share.nodes[0], "OBSERVE_ONLY", would_save("share", share.saving)) for share in proposal.shares]
     )

@@ -1,0 +1,196 @@
+"""A report's figures in words, the same in text and in HTML: sections of rows, each a name and what is told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from spark_regions.reasons import REASONS
+from spark_regions.reports.summary import SAVING_KINDS, Report
+
+KINDS = {
+    "load": "stored results read",
+    "recall": "results read from memory",
+    "share": "places that shared a subplan",
+    "store": "results stored",
+    "persist": "results kept in memory",
+    "unpersist": "results released from memory",
+    "skew": "skewed stages rearranged",
+}
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
+
+
+class Section(NamedTuple):
+    """:param hint: how its figures came about, or empty"""
+
+    title: str
+    rows: list[tuple[str, str]]
+    hint: str = ""
+
+
+def sections(report: Report) -> list[Section]:
+    """All sections that have something to tell, in reading order."""
+    found = [_application(report), _saved(report), _did(report), _would(report)]
+    found += [_codes("Left alone, and why", report.declines), _codes("Queries left alone as a whole", report.refusals)]
+    found.append(_codes("Not applied or given up", _sum(report.failed, report.abandoned)))
+    return [section for section in found if section.rows]
+
+
+def headline(report: Report) -> str:
+    """The one sentence that everybody reads."""
+    cores = report.application.cores
+    if report.would:
+        would = sum(report.would_seconds.values())
+        return f"Observed only: {would:.1f} s would have been saved, as predicted when it was decided."
+    if not report.actions:
+        return "Nothing was stored, read or shared."
+    measured = report.measured_seconds
+    told = f"{report.predicted_seconds:.1f} s saved as predicted"
+    if measured is None:
+        return f"{told}; nothing was measured."
+    of = f" on {cores} cores" if cores else ""
+    return f"{told}, {measured:.1f} s as measured after the cost of writing{of}."
+
+
+def _application(report: Report) -> Section:
+    known = report.application
+    rows = [("Application", " ".join(filter(None, [known.name, f"({known.id})" if known.id else ""])))]
+    if known.started:
+        ran = f", {(known.ended - known.started) / 1e3:.0f} s" if known.ended else ", no end in the log"
+        rows.append(("Started", f"{datetime.fromtimestamp(known.started / 1e3, UTC):%Y-%m-%d %H:%M} UTC{ran}"))
+    if known.spark:
+        rows.append(("Spark", f"{known.spark}, {known.cores or 'unknown number of'} cores"))
+    ended = ", ".join(f"{count:,} {'ended well' if name == 'ok' else name}" for name, count in report.outcomes.items())
+    rows.append(("Queries seen", f"{report.queries:,}" + (f", of which {ended}" if ended else "")))
+    if report.query_seconds:
+        rows.append(("Their time", f"{report.query_seconds:.1f} s, {report.task_seconds:.1f} task-seconds"))
+    if report.queries:
+        rows.append(
+            ("Deciding took", f"{report.planning_millis:.0f} ms a query, at most {report.planning_millis_worst:.0f} ms")
+        )
+    return Section("Application", [row for row in rows if row[1]])
+
+
+def _saved(report: Report) -> Section:
+    if not report.actions:
+        return Section("Saved", [])
+    cores = max(report.application.cores, 1)
+    measured = report.measured
+    rows = [("Predicted", f"{report.predicted_seconds:.1f} s{_parts(report.predicted)}")]
+    seconds = measured.seconds(cores)
+    if seconds is None:
+        rows.append(("Measured", "nothing: no read stood for operators whose time is known"))
+    else:
+        counted = f"{measured.reads - measured.unmeasured:,} of {measured.reads:,} reads"
+        known = f"{measured.from_log:,} by this log, {measured.from_graph:,} by earlier runs"
+        rows.append(
+            ("Measured", f"{seconds:.1f} s by {counted} ({known}); predicted for those {measured.predicted:.1f} s")
+        )
+    if report.stored:
+        rows.append(
+            (
+                "Writing took",
+                f"{report.write_task_seconds / cores:.1f} s ({report.write_task_seconds:.1f} task-seconds)",
+            )
+        )
+    if report.measured_seconds is not None:
+        rows.append(("Measured, less writing", f"{report.measured_seconds:.1f} s"))
+    return Section("Saved", rows + _money(report), SAVED_HINT)
+
+
+SAVED_HINT = (
+    "Predicted: what each decision expected. Measured, of reads alone: task-seconds of the operators that a read stood "
+    "for when they were last computed in full, less those of the read, divided by the cores. What shared subplans and "
+    "rearranged stages would have taken otherwise is not measured by anybody; they have a prediction only. Work that "
+    "overlaps on idle cores shortens a query by less."
+)
+
+
+def _money(report: Report) -> list[tuple[str, str]]:
+    money, prices = report.money, report.prices
+    rows = []
+    if money.predicted is not None:
+        measured = "not measured" if money.computing is None else f"{money.computing:.4f} measured"
+        rows.append(
+            ("Money for computing", f"{money.predicted:.4f} predicted, {measured} ({prices.core_hour} a core-hour)")
+        )
+    if money.holding_month is not None:
+        held = f"{size(report.held_bytes)}, {prices.gb_month} a GB and month"
+        rows.append(("Money for holding", f"{money.holding_month:.4f} a month ({held})"))
+    return rows
+
+
+def _did(report: Report) -> Section:
+    rows = [(KINDS.get(kind, kind).capitalize(), f"{count:,}") for kind, count in report.actions.items()]
+    if report.stored:
+        rows.append(("Written", f"{report.stored:,} results, {size(report.stored_bytes)}"))
+    if report.held_bytes:
+        rows.append(("Held at the end", size(report.held_bytes)))
+    why = ", ".join(f"{code} {count:,}" for code, count in report.reasons.items() if code)
+    return Section("Done", [*rows, ("Why", why)] if why else rows)
+
+
+def _would(report: Report) -> Section:
+    rows = []
+    for kind, count in report.would.items():
+        seconds = report.would_seconds.get(kind, 0.0)
+        a_use = " at each later use" if kind == "store" else ""
+        told = f", {seconds:.1f} s predicted{a_use}" if kind != "skew" else ""
+        rows.append((KINDS.get(kind, kind).capitalize(), f"{count:,}{told}"))
+    return Section("Would have been done (mode observe)", rows)
+
+
+def _codes(title: str, counts: Mapping[str, int]) -> Section:
+    return Section(title, [(code, f"{count:,}  {REASONS.get(code, '')}".rstrip()) for code, count in counts.items()])
+
+
+def _sum(*counts: Mapping[str, int]) -> dict[str, int]:
+    added: dict[str, int] = {}
+    for each in counts:
+        for code, count in each.items():
+            added[code] = added.get(code, 0) + count
+    return added
+
+
+def _parts(predicted: Mapping[str, float]) -> str:
+    parts = [f"{kind} {predicted[kind]:.1f} s" for kind in SAVING_KINDS if predicted.get(kind)]
+    return f" ({', '.join(parts)})" if len(parts) > 1 else ""
+
+
+CANDIDATE_COLUMNS = ("point", "uses", "computing", "size", "saves a run", "one write", "so far")
+
+
+def candidate_rows(report: Report) -> list[tuple[str, ...]]:
+    """The best points; computing in task-seconds, the rest in wall seconds."""
+    return [
+        (
+            f"{each.operator} {each.lineage[:8]}" + (f": {each.label}" if each.label else ""),
+            f"{each.uses:.3g}",
+            f"{each.seconds:.1f} s",
+            size(each.bytes),
+            f"{each.saved_seconds:.1f} s",
+            f"{each.write_seconds:.1f} s",
+            "stored" if each.stored else each.code,
+        )
+        for each in report.candidates
+    ]
+
+
+CANDIDATES_HINT = (
+    "Were the result stored before a run: uses · (computing / cores - reading), each point without what those above it "
+    "in the list already save. Sizes are estimates before "
+    "compression; reading and writing at the usual rates of Parquet."
+)
+
+
+def size(count: float) -> str:
+    """Powers of 1000, as prices are.
+
+    >>> size(12), size(2_500_000)
+    ('12 B', '2.5 MB')
+    """
+    power = 0
+    while count >= 1000 and power < len(_UNITS) - 1:
+        count, power = count / 1000, power + 1
+    return f"{count:.0f} B" if power == 0 else f"{count:.1f} {_UNITS[power]}"
