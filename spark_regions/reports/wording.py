@@ -111,13 +111,13 @@ def _money(report: Report) -> list[tuple[str, str]]:
     money, prices = report.money, report.prices
     rows = []
     if money.predicted is not None:
-        measured = "not measured" if money.computing is None else f"{money.computing:.4f} measured"
+        measured = "not measured" if money.computing is None else f"{money.computing:.3g} measured"
         rows.append(
-            ("Money for computing", f"{money.predicted:.4f} predicted, {measured} ({prices.core_hour} a core-hour)")
+            ("Money for computing", f"{money.predicted:.3g} predicted, {measured} ({prices.core_hour} a core-hour)")
         )
     if money.holding_month is not None:
         held = f"{size(report.held_bytes)}, {prices.gb_month} a GB and month"
-        rows.append(("Money for holding", f"{money.holding_month:.4f} a month ({held})"))
+        rows.append(("Money for holding", f"{money.holding_month:.3g} a month ({held})"))
     return rows
 
 

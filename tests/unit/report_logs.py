@@ -89,14 +89,8 @@ def ran(
 
 
 def entry(name: str, state: str, **more: Any) -> dict[str, Any]:
-    return {
-        "Event": EVENTS + "SparkListenerRegionsEntry",
-        "entry": name,
-        "state": state,
-        "query": 1,
-        "time": TIME,
-        **more,
-    }
+    told = {"entry": name, "state": state, "query": 1, "time": TIME}
+    return {"Event": EVENTS + "SparkListenerRegionsEntry", **told, **more}
 
 
 def state(**more: Any) -> dict[str, Any]:
