@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spark_regions.costs.calibrate import blended, observed_rate, rates_of
+from spark_regions.costs.rates import Rates
 from spark_regions.dag.plan import Plan, parse_plan
 from spark_regions.dag.records import Entry
 from spark_regions.errors import CatalogBusy, StrategyUnknown
@@ -139,7 +140,7 @@ class Session:
             (self.ahead.narrowed(point) if planned else point, reason) for point, reason in proposal.choice.stores
         ]
         proposal.choice = replace(proposal.choice, stores=(*narrowed, *stores))
-        actions, lost = self._act(proposal, remembered, query, confs, rates.stored_ratio)
+        actions, lost = self._act(proposal, remembered, query, confs, rates)
         declines += lost
         for found in keeps:
             if found.level == PERSIST:
@@ -210,7 +211,7 @@ class Session:
         return remembered
 
     def _act(
-        self, proposal: Proposal, remembered: Remembered, query: int, confs: Confs, ratio: float
+        self, proposal: Proposal, remembered: Remembered, query: int, confs: Confs, rates: Rates
     ) -> tuple[list[dict[str, Any]], list[Decline]]:
         chosen = [(name, proposal.loads[name], reason) for name, reason in sorted(proposal.choice.loads.items())]
         loads = [each for each in chosen if not each[1].entry.persisted]
@@ -252,6 +253,7 @@ class Session:
                     "columns": list(match.entry.columns),
                     "conjuncts": sorted(match.entry.conjuncts),
                     "saving": round(proposal.saved[name], 4),
+                    "instead": round(fresh - rates.read_overhead_seconds, 4),
                     "reason": reason,
                 }
             )
@@ -259,7 +261,7 @@ class Session:
             if entry.id in refused:
                 declines.append(Decline(point.node, refused[entry.id], f"{entry.bytes} bytes"))
                 continue
-            self._expected[entry.id] = point.bytes / ratio
+            self._expected[entry.id] = point.bytes / rates.stored_ratio
             self.counters.stores += 1
             if point.held:
                 self._held[entry.id] = Unpriced(query, point.node, remembered.parallelism, remembered.decided)

@@ -17,6 +17,7 @@ import org.apache.spark.sql.regions.bridge.{PlannerClient, PlannerPython, Planne
 import org.apache.spark.sql.regions.profile.{ProfileListener, QueryRegistry}
 import org.apache.spark.sql.regions.skew.{SkewRule, StageTimes}
 import org.apache.spark.sql.regions.ui.RegionsExplain
+import org.apache.spark.sql.regions.ui.events.{RegionsEvents, StateReport}
 
 /** All of ours that lives as long as one SparkContext: the planner process, the listeners, what was decided. */
 final class RegionsRuntime private (val sc: SparkContext) extends Logging {
@@ -37,8 +38,10 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
 
   val planner: Planner = client
   val plannerDeadlineMillis: Long = sc.conf.get(RegionsConf.plannerDeadline)
-  val profile = new ProfileListener(queries, client.observe)
-  val recycling = new Recycling(sc, client, counters, decisions, profile)
+  val state = new StateReport(sc, client, counters)
+  val events = new RegionsEvents(sc, state)
+  val profile = new ProfileListener(queries, client.observe, events.ran)
+  val recycling = new Recycling(sc, client, counters, decisions, profile, events)
   val stageTimes = new StageTimes(1000)
   private val keys = new UnknownKeys
   private val lifetime = new SparkListener {
@@ -108,9 +111,16 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
       .map(why => s"${why.path("code").asText}: ${why.path("detail").asText}")
       .mkString("; ")
 
-  private def close(): Unit = {
-    recycling.close()
-    client.close()
+  private var closed = false
+
+  /** Whoever comes second waits for the first: Spark's listener bus ends after the plugin does, and takes no event then. */
+  private def close(): Unit = synchronized {
+    if (!closed) {
+      closed = true
+      recycling.close()
+      events.close()
+      client.close()
+    }
   }
 }
 
@@ -130,10 +140,13 @@ object RegionsRuntime extends Logging {
   /** The runtime of the JVM's SparkContext where it is already running. */
   def current: Option[RegionsRuntime] = runtimes.values.asScala.collectFirst { case Right(runtime) => runtime }
 
-  def stop(sc: SparkContext): Unit = Option(runtimes.remove(sc)).foreach(
-    _.foreach { runtime =>
-      Guard.run(sc.conf, "the end of the application")(runtime.close())
-    })
+  def stop(sc: SparkContext): Unit = {
+    Option(runtimes.get(sc)).foreach(
+      _.foreach { runtime =>
+        Guard.run(sc.conf, "the end of the application")(runtime.close())
+      })
+    runtimes.remove(sc)
+  }
 
   def status(session: SparkSession): Seq[(String, String)] = of(session) match {
     case Right(runtime) => runtime.status(session)
