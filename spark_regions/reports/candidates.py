@@ -69,9 +69,11 @@ def _candidate(
     name: str, lineage: Lineage, seconds: float, uses: float, cores: int, stored: set[str]
 ) -> Candidate | None:
     size = _bytes(lineage)
-    if lineage.leaf or not lineage.runs or size is None:
+    if lineage.source or not lineage.runs or size is None:
         return None
     rates = Rates()
+    # Where the result has the source's own rows, they are read either way.
+    seconds -= lineage.source_seconds / lineage.runs
     saved = uses * (seconds / cores - rates.read_seconds(size, cores))
     if saved < _MIN_SECONDS:
         return None

@@ -9,7 +9,7 @@ from typing import Any
 
 from spark_regions.reasons import read_would_save
 from spark_regions.reports.lineages import Lineages
-from spark_regions.reports.savings import Deferred, Savings
+from spark_regions.reports.savings import Savings
 
 DECIDED, RAN = "SparkListenerRegionsDecided", "SparkListenerRegionsRan"
 ENTRY, STATE = "SparkListenerRegionsEntry", "SparkListenerRegionsState"
@@ -134,8 +134,10 @@ class Ledger:
             self._executors.pop(str(event.get("Executor ID")), None)
 
     def _decided(self, query: int, decision: Mapping[str, Any], nodes: Any) -> None:
-        self.queries.add(query)
         skew = decision.get("topic") == "skew"
+        if not skew and decision.get("session") == "":
+            return  # What became of an entry; its own event says so too.
+        self.queries.add(query)
         for action in decision.get("actions") or ():
             self._action(action, skew)
         for decline in decision.get("declines") or ():
@@ -195,19 +197,12 @@ class Ledger:
             number = int(action.get("node", -1))
             if action.get("kind") not in READS or action.get("refusal") or number not in plan:
                 continue
-            inside = _below(plan, number)
-            spared |= inside
-            lineage = str(plan[number].get("lineage") or "")
-            read = loads.get(str(action.get("entry")), {}).get("seconds")
+            spared |= _below(plan, number)
             self.savings.read(
-                Deferred(
-                    kind=str(action["kind"]),
-                    predicted=float(action.get("savingSeconds") or 0.0),
-                    read_seconds=None if read is None else float(read),
-                    fresh_seconds=self.lineages.total(lineage),
-                    lineages=tuple({str(plan[n]["lineage"]) for n in inside if plan[n].get("lineage")}),
-                    lineage=lineage,
-                )
+                float(action.get("savingSeconds") or 0.0),
+                loads.get(str(action.get("entry")), {}),
+                self.lineages.total(str(plan[number].get("lineage") or "")),
+                self.application.cores,
             )
         self.lineages.add(decision["nodes"], ran, spared)
         for decline in decision.get("declines") or ():

@@ -17,6 +17,8 @@ class Lineage:
 
     :param uses: places in queries, each query's run counted
     :param seconds: task-seconds of its own operators, summed over `runs`
+    :param source_seconds: those of the source itself, where nothing but columns lies between
+    :param source: it was never more than the source itself
     :param runs: places in which it was computed and its time is known
     :param below: how often each lineage stood directly below
     :param roots: places that nothing with a lineage stands above
@@ -28,9 +30,10 @@ class Lineage:
     uses: int = 0
     runs: int = 0
     seconds: float = 0.0
+    source_seconds: float = 0.0
     rows: int | None = None
     bytes: int | None = None
-    leaf: bool = False
+    source: bool = True
     roots: int = 0
     below: Counter[str] = field(default_factory=Counter)
     codes: Counter[str] = field(default_factory=Counter)
@@ -64,7 +67,8 @@ class Lineages:
             known = self._known(kept[top], plan[top])
             if known is not None:
                 group = [number for number, its_top in tops.items() if its_top == top]
-                _measure(known, [plan[number] for number in group], [ran.get(n, {}) for n in group if n not in spared])
+                computed = [] if spared & set(group) else [ran[number] for number in group if number in ran]
+                _measure(known, [plan[number] for number in group], computed)
                 if top in sums:
                     self._latest[kept[top]] = sums[top]
         for top in sorted(set(tops.values())):
@@ -99,17 +103,16 @@ class Lineages:
 def _measure(known: Lineage, nodes: list[Mapping[str, Any]], seen: list[Mapping[str, Any]]) -> None:
     """One use of a lineage: its nodes, and what is known of those that ran."""
     known.uses += 1
-    known.leaf = known.leaf or any(not node.get("children") for node in nodes)
-    times = [float(each["seconds"]) for each in seen if each.get("seconds") is not None]
+    sources = {int(node["id"]) for node in nodes if not node.get("children")}
+    known.source = known.source and len(sources) == len(nodes)
+    times = {int(each["id"]): float(each["seconds"]) for each in seen if each.get("seconds") is not None}
     if times:
-        known.seconds += sum(times)
+        known.seconds += sum(times.values())
+        known.source_seconds += sum(seconds for number, seconds in times.items() if number in sources)
         known.runs += 1
     rows = [int(each["rows"]) for each in seen if each.get("rows") is not None]
     known.rows = rows[0] if rows else known.rows
     sizes = [int(each["bytes"]) for each in seen if each.get("bytes") is not None]
-    widths = [float(node["rowBytes"]) for node in nodes if node.get("rowBytes")]
-    if not sizes and rows and widths:
-        sizes = [int(rows[0] * max(widths))]
     known.bytes = max([known.bytes or 0, *sizes]) if sizes else known.bytes
 
 

@@ -2,9 +2,10 @@
 
 *Predicted*: what the planner expected of each action when it decided, in wall seconds; reads are net of reading.
 
-*Measured*, of reads alone: task-seconds that the operators took when they were last computed in full, less the
-task-seconds of the read, divided by the cores. The former come from this log, else from the operator graph that the
-log's state events hold, which earlier runs have measured. A read for which neither knows a time is counted as not
+*Measured*, of reads alone: what the query would have spent in the read's place, as the operators took it when they
+last ran, less what the read took. The shim does that arithmetic where earlier runs have measured the operators
+(`saved` of a load); where it has none, this log's own measurements are taken: task-seconds when the same rows were last
+computed in full, less task-seconds of the read, over the cores. A read for which neither is there counts as not
 measured, and adds nothing. Nobody measures what a shared subplan or a rearranged stage would have taken otherwise:
 those have a prediction only.
 """
@@ -14,84 +15,68 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-DEFERRED_LIMIT = 10_000
 POINT_LIMIT = 2000
-
-
-@dataclass(frozen=True, slots=True)
-class Deferred:
-    """A read that ran.
-
-    :param predicted: wall seconds saved
-    :param read_seconds: task-seconds of the read; None where not counted
-    :param fresh_seconds: task-seconds to compute it, as this log has measured; None where it has not
-    :param lineages: of all that the read stood for
-    """
-
-    kind: str
-    predicted: float
-    read_seconds: float | None
-    fresh_seconds: float | None
-    lineage: str
-    lineages: tuple[str, ...]
 
 
 @dataclass(slots=True)
 class Measured:
-    """Sums over the reads that were measured.
+    """Sums over the reads of results.
 
-    :param predicted: wall seconds, of those reads alone, to compare with
-    :param task_seconds: saved
-    :param points: predicted and measured wall seconds of each
+    :param by_runs: reads measured against earlier runs
+    :param by_log: reads measured against this log alone
+    :param unmeasured: reads of which only the prediction is known
+    :param predicted: wall seconds, of the measured reads alone, to compare with; None where only their sum is known
+    :param saved: wall seconds, of the measured reads
+    :param points: predicted and measured wall seconds of each, of the first so many
     """
 
-    reads: int = 0
-    from_log: int = 0
-    from_graph: int = 0
+    by_runs: int = 0
+    by_log: int = 0
     unmeasured: int = 0
-    predicted: float = 0.0
-    task_seconds: float = 0.0
+    predicted: float | None = 0.0
+    saved: float = 0.0
     points: list[tuple[float, float]] = field(default_factory=list)
 
-    def seconds(self, cores: int) -> float | None:
+    @property
+    def reads(self) -> int:
+        return self.by_runs + self.by_log + self.unmeasured
+
+    @property
+    def seconds(self) -> float | None:
         """Wall seconds; None where nothing was measured."""
-        return self.task_seconds / max(cores, 1) if self.from_log + self.from_graph else None
+        return self.saved if self.by_runs + self.by_log else None
 
 
 class Savings:
+    """:param predicted: wall seconds by kind of action"""
+
     def __init__(self) -> None:
         self.predicted: defaultdict[str, float] = defaultdict(float)
-        self._reads: list[Deferred] = []
-        self._beyond = 0
+        self.measured = Measured()
 
     def predict(self, kind: str, seconds: float) -> None:
         self.predicted[kind] += max(seconds, 0.0)
 
-    def read(self, deferred: Deferred) -> None:
-        if len(self._reads) < DEFERRED_LIMIT:
-            self._reads.append(deferred)
-        else:
-            self._beyond += 1
+    def read(self, predicted: float, load: Mapping[str, Any], fresh_seconds: float | None, cores: int) -> None:
+        """A read that ran.
 
-    def measured(self, graph_seconds: Mapping[str, float], cores: int) -> Measured:
-        """Sums of all reads.
-
-        :param graph_seconds: task-seconds of each lineage's own operators, as the operator graph knows them
+        :param predicted: wall seconds
+        :param load: what the shim says of it: `seconds` (task-seconds of the read), `saved` (wall seconds)
+        :param fresh_seconds: task-seconds to compute the same rows, as this log has measured
         """
-        found = Measured(reads=len(self._reads) + self._beyond, unmeasured=self._beyond)
-        for each in self._reads:
-            fresh = each.fresh_seconds
-            if fresh is None and each.lineage in graph_seconds:
-                fresh = sum(graph_seconds.get(lineage, 0.0) for lineage in each.lineages)
-            if fresh is None or each.read_seconds is None:
-                found.unmeasured += 1
-                continue
-            found.from_log += each.fresh_seconds is not None
-            found.from_graph += each.fresh_seconds is None
-            saved = fresh - each.read_seconds
-            found.task_seconds += saved
-            found.predicted += each.predicted
-            if len(found.points) < POINT_LIMIT:
-                found.points.append((each.predicted, saved / max(cores, 1)))
-        return found
+        found = self.measured
+        read, saved = load.get("seconds"), load.get("saved")
+        if saved is not None:
+            found.by_runs += 1
+        elif fresh_seconds is not None and read is not None:
+            found.by_log += 1
+            saved = (fresh_seconds - float(read)) / max(cores, 1)
+        else:
+            found.unmeasured += 1
+            return
+        found.predicted = (found.predicted or 0.0) + predicted
+        found.saved += float(saved)
+        if len(found.points) < POINT_LIMIT:
+            found.points.append((predicted, float(saved)))

@@ -46,7 +46,7 @@ class Report:
 
     :param actions, would: how often each kind of action was taken, or would have been in observe mode
     :param predicted: seconds by kind of action, as predicted when it was decided
-    :param write_task_seconds: of all results that were stored
+    :param write_task_seconds: of all results that were stored; None where not told
     :param held_bytes: of results that exist at the end, of all applications where that is known, else of this one
     :param notes: what a reader has to know about the log
     """
@@ -68,7 +68,7 @@ class Report:
     abandoned: Mapping[str, int]
     stored: int
     stored_bytes: int
-    write_task_seconds: float
+    write_task_seconds: float | None
     held_bytes: int
     predicted: Mapping[str, float]
     measured: Measured
@@ -85,10 +85,10 @@ class Report:
     def measured_seconds(self) -> float | None:
         """Of reads, less what writing took; None where no read was measured and nothing was written."""
         cores = self.application.cores
-        read = self.measured.seconds(cores)
+        read = self.measured.seconds
         if read is None and not self.write_task_seconds:
             return None
-        return (read or 0.0) - self.write_task_seconds / max(cores, 1)
+        return (read or 0.0) - (self.write_task_seconds or 0.0) / max(cores, 1)
 
     @property
     def money(self) -> Money:
@@ -138,7 +138,6 @@ def closed(ledger: Ledger, prices: Prices, notes: list[str] | None = None) -> Re
         told.append("The number of cores is not known: task-seconds count as wall seconds, and money is not told.")
     if ledger.lineages.left_out:
         told.append("The application has more points than are told apart; candidates come from the first ones.")
-    graph = {str(node.get("lineage")): float(node.get("seconds") or 0.0) for node in _list(state.get("graph"), "nodes")}
     entries = _list(state, "entries")
     own = [stored for stored in ledger.stored.values() if not stored.gone]
     held = sum(int(entry.get("bytes") or 0) for entry in entries) if entries else sum(each.bytes for each in own)
@@ -165,7 +164,7 @@ def closed(ledger: Ledger, prices: Prices, notes: list[str] | None = None) -> Re
         write_task_seconds=sum(each.seconds for each in ledger.stored.values()),
         held_bytes=held,
         predicted=dict(ledger.savings.predicted),
-        measured=ledger.savings.measured(graph, application.cores),
+        measured=ledger.savings.measured,
         query_points=tuple(ledger.query_points),
         candidates=tuple(best(ledger.lineages, max(application.cores, 1), lineages)),
         prices=prices,

@@ -41,7 +41,7 @@ def show(report: Report, console: Console) -> None:
         best = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         for place, column in enumerate(CANDIDATE_COLUMNS):
             ends = place in (0, len(CANDIDATE_COLUMNS) - 1)
-            best.add_column(column, justify="left" if ends else "right", overflow="fold", no_wrap=not ends)
+            best.add_column(column, justify="left" if ends else "right", no_wrap=not ends)
         for row in candidate_rows(report):
             best.add_row(*map(Text, row))
         console.print(best)

@@ -46,11 +46,17 @@ def headline(report: Report) -> str:
     if not report.actions:
         return "Nothing was stored, read or shared."
     measured = report.measured_seconds
+    if not any(report.actions.get(kind) for kind in SAVING_KINDS):
+        if report.write_task_seconds is None:
+            return "Nothing was read yet."
+        wrote = report.write_task_seconds / max(cores, 1)
+        return f"Nothing was read yet; {report.stored:,} results were stored, which took {wrote:.1f} s."
     told = f"{report.predicted_seconds:.1f} s saved as predicted"
     if measured is None:
         return f"{told}; nothing was measured."
+    net = "" if report.write_task_seconds is None else " after the cost of writing"
     of = f" on {cores} cores" if cores else ""
-    return f"{told}, {measured:.1f} s as measured after the cost of writing{of}."
+    return f"{told}, {measured:.1f} s as measured{net}{of}."
 
 
 def _application(report: Report) -> Section:
@@ -75,35 +81,34 @@ def _application(report: Report) -> Section:
 def _saved(report: Report) -> Section:
     if not report.actions:
         return Section("Saved", [])
-    cores = max(report.application.cores, 1)
-    measured = report.measured
-    rows = [("Predicted", f"{report.predicted_seconds:.1f} s{_parts(report.predicted)}")]
-    seconds = measured.seconds(cores)
-    if seconds is None:
-        rows.append(("Measured", "nothing: no read stood for operators whose time is known"))
-    else:
-        counted = f"{measured.reads - measured.unmeasured:,} of {measured.reads:,} reads"
-        known = f"{measured.from_log:,} by this log, {measured.from_graph:,} by earlier runs"
-        rows.append(
-            ("Measured", f"{seconds:.1f} s by {counted} ({known}); predicted for those {measured.predicted:.1f} s")
-        )
-    if report.stored:
-        rows.append(
-            (
-                "Writing took",
-                f"{report.write_task_seconds / cores:.1f} s ({report.write_task_seconds:.1f} task-seconds)",
-            )
-        )
-    if report.measured_seconds is not None:
-        rows.append(("Measured, less writing", f"{report.measured_seconds:.1f} s"))
+    rows = [
+        ("Predicted", f"{report.predicted_seconds:.1f} s{_parts(report.predicted)}"),
+        ("Measured", _measured(report)),
+    ]
+    if written := report.write_task_seconds:
+        wall = written / max(report.application.cores, 1)
+        rows.append(("Writing took", f"{wall:.1f} s ({written:.1f} task-seconds)"))
+        if report.measured_seconds is not None:
+            rows.append(("Measured, less writing", f"{report.measured_seconds:.1f} s"))
     return Section("Saved", rows + _money(report), SAVED_HINT)
 
 
+def _measured(report: Report) -> str:
+    measured = report.measured
+    if measured.seconds is None:
+        read = "no read stood for operators whose time is known" if measured.reads else "nothing was read"
+        return f"nothing: {read}"
+    counted = f"{measured.by_runs + measured.by_log:,} of {measured.reads:,} reads"
+    known = f"{measured.by_runs:,} against earlier runs, {measured.by_log:,} against this log alone"
+    those = "" if measured.predicted is None else f"; predicted for those {measured.predicted:.1f} s"
+    return f"{measured.seconds:.1f} s by {counted} ({known}){those}"
+
+
 SAVED_HINT = (
-    "Predicted: what each decision expected. Measured, of reads alone: task-seconds of the operators that a read stood "
-    "for when they were last computed in full, less those of the read, divided by the cores. What shared subplans and "
-    "rearranged stages would have taken otherwise is not measured by anybody; they have a prediction only. Work that "
-    "overlaps on idle cores shortens a query by less."
+    "Predicted: what each decision expected. Measured, of reads alone: what the operators that a read stands for took "
+    "when they last ran, less what the read took; task-seconds over the cores, so where cores were idle anyway a query "
+    "ends earlier by less. What shared subplans and rearranged stages would have taken otherwise nobody measures: "
+    "they have a prediction only."
 )
 
 
@@ -165,7 +170,7 @@ def candidate_rows(report: Report) -> list[tuple[str, ...]]:
     """The best points; computing in task-seconds, the rest in wall seconds."""
     return [
         (
-            f"{each.operator} {each.lineage[:8]}" + (f": {each.label}" if each.label else ""),
+            f"{_short(each.label or each.operator)} [{each.lineage[:8]}]",
             f"{each.uses:.3g}",
             f"{each.seconds:.1f} s",
             size(each.bytes),
@@ -182,6 +187,10 @@ CANDIDATES_HINT = (
     "in the list already save. Sizes are estimates before "
     "compression; reading and writing at the usual rates of Parquet."
 )
+
+
+def _short(text: str, most: int = 60) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def size(count: float) -> str:

@@ -107,7 +107,7 @@ def write(path: Path, events: Iterable[dict[str, Any]]) -> Path:
 
 
 def reused() -> list[dict[str, Any]]:
-    """A query that computes and stores, a second one that reads. Its operators took 4 + 2 task-seconds, the read 0.5."""
+    """A query that stores, and one that reads. The operators took 4 + 2 task-seconds, the read 0.5."""
     plan = [node(0, "a", 1, operator="Aggregate"), node(1, "b", 2), node(2, "c", operator="Relation")]
     again = [node(0, "d", 1, operator="Aggregate"), node(1, "b", 2), node(2, "c", operator="Relation")]
     times = {0: (1.0, 100), 1: (4.0, 50_000_000), 2: (2.0, 80_000_000)}

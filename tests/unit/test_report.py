@@ -23,7 +23,8 @@ def test_a_read_is_measured_against_what_the_log_has_seen(tmp_path: Path) -> Non
     assert (found.queries, dict(found.outcomes)) == (2, {"ok": 2})
     assert found.actions == {"load": 1, "store": 1}
     assert found.predicted_seconds == pytest.approx(2.6)  # the store's own saving is that of a later read
-    assert found.measured.task_seconds == pytest.approx(4 + 2 - 0.5)
+    assert found.measured.saved == pytest.approx((4 + 2 - 0.5) / 2)
+    assert (found.measured.by_log, found.measured.reads) == (1, 1)
     assert found.measured_seconds == pytest.approx((5.5 - 0.4) / 2)
     assert found.measured.points == [(2.6, pytest.approx(2.75))]
     assert found.query_points == ((3.0, 3.6),)
@@ -32,14 +33,36 @@ def test_a_read_is_measured_against_what_the_log_has_seen(tmp_path: Path) -> Non
     assert "spark.secret" not in found.application.confs
 
 
-def test_a_read_of_an_earlier_runs_result_is_measured_by_the_operator_graph(tmp_path: Path) -> None:
+def test_a_read_of_an_earlier_runs_result_is_measured_as_the_shim_says(tmp_path: Path) -> None:
     events = reused()
     del events[4:7]  # The application begins with the query that reads.
     assert report(tmp_path, events).measured_seconds is None
-    graph = {"nodes": [{"lineage": "b", "seconds": 3.0}, {"lineage": "c", "seconds": 1.5}], "edges": []}
-    found = report(tmp_path, [*events, state(graph=graph, entries=[])])
-    assert found.measured.from_graph == 1
-    assert found.measured_seconds == pytest.approx((4.5 - 0.5) / 2)
+    events[-2]["loads"][0] |= {"predicted": 2.6, "saved": 2.0}
+    found = report(tmp_path, events)
+    assert (found.measured.by_runs, found.measured.by_log) == (1, 0)
+    assert found.measured_seconds == pytest.approx(2.0)
+
+
+def test_what_became_of_an_entry_is_no_further_decision(tmp_path: Path) -> None:
+    note = decided(1, [], [action("committed", -1, "e1", -1.0)], session="")
+    found = report(tmp_path, [*reused(), note])
+    assert found.actions == {"load": 1, "store": 1}
+    assert "Committed" not in text(found)
+
+
+def test_a_first_run_has_only_stored(tmp_path: Path) -> None:
+    shown = text(report(tmp_path, reused()[:7]))
+    assert "Nothing was read yet; 1 results were stored, which took 0.2 s." in shown
+
+
+def test_columns_computed_from_a_source_are_a_candidate_and_the_source_is_none(tmp_path: Path) -> None:
+    """A projection of a function has the rows of its source, hence its lineage; the scan happens either way."""
+    plan = [node(0, "s", 1, operator="Project"), node(1, "s", operator="Relation")]
+    times = {0: (4.0, 100), 1: (2.0, 100)}
+    (found,) = report(tmp_path, [*start(), decided(1, plan), ran(1, 3.0, times)]).candidates
+    assert found.seconds == pytest.approx(4.0)
+    alone = [node(0, "s", operator="Relation")]
+    assert report(tmp_path, [*start(), decided(1, alone), ran(1, 3.0, {0: (4.0, 100)})]).candidates == ()
 
 
 def test_what_is_not_measured_adds_nothing(tmp_path: Path) -> None:
@@ -115,7 +138,7 @@ def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(ledger, "PENDING_LIMIT", 3)
     monkeypatch.setattr(lineages, "LINEAGE_LIMIT", 5)
-    monkeypatch.setattr(savings, "DEFERRED_LIMIT", 2)
+    monkeypatch.setattr(savings, "POINT_LIMIT", 2)
     folded = ledger.Ledger()
     for event in start():
         folded.add(event)
@@ -126,7 +149,10 @@ def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         folded.add({**decided(query, [node(0, f"l{query}")], [action("load", 0, "e")]), "Event": ledger.DECIDED})
         folded.add({**ran(query, 1.0, {}, {"e": 0.1}), "Event": ledger.RAN})
     assert len(folded.lineages.found) == 5
-    assert folded.savings.measured({}, 1).unmeasured == 20
+    assert folded.savings.measured.unmeasured == 20
+    for _ in range(5):
+        folded.savings.read(1.0, {"saved": 1.0}, None, 1)
+    assert len(folded.savings.measured.points) == 2
 
 
 def test_the_page_is_whole_and_needs_nothing_from_outside(tmp_path: Path) -> None:
@@ -152,7 +178,7 @@ def test_a_notebook_needs_no_plots(tmp_path: Path) -> None:
 
 
 def cli(*arguments: str) -> tuple[int, str, str]:
-    result = CliRunner().invoke(commands, ["report", *arguments])
+    result = CliRunner(env={"COLUMNS": "120"}).invoke(commands, ["report", *arguments])
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     return result.exit_code, result.stdout, result.stderr
 

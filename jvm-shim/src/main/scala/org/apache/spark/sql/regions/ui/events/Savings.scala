@@ -1,6 +1,6 @@
 package org.apache.spark.sql.regions.ui.events
 
-import java.util.concurrent.atomic.DoubleAdder
+import java.util.concurrent.atomic.{DoubleAdder, LongAdder}
 
 import scala.collection.mutable
 
@@ -12,9 +12,13 @@ final class Savings(parallelism: () => Int, limit: Int = 1000) {
   private val open = mutable.LinkedHashMap.empty[Long, Map[String, Load]]
   private val predictedSum = new DoubleAdder
   private val measuredSum = new DoubleAdder
+  private val measuredCount = new LongAdder
 
   def predictedSeconds: Double = predictedSum.sum()
   def measuredSeconds: Double = measuredSum.sum()
+
+  /** Reads that `measuredSeconds` is the sum of. */
+  def measuredReads: Long = measuredCount.sum()
 
   def decided(decision: Decision): Unit = {
     val applied = decision.actions.filter(_.refusal.isEmpty)
@@ -32,7 +36,10 @@ final class Savings(parallelism: () => Int, limit: Int = 1000) {
       case None => (None, None)
       case Some(load) =>
         val saved = taskSeconds.filter(_ => load.instead >= 0).map(load.instead - _ / math.max(1, parallelism()))
-        saved.foreach(measuredSum.add)
+        saved.foreach { seconds =>
+          measuredSum.add(seconds)
+          measuredCount.increment()
+        }
         (Some(load.predicted), saved)
     }
 
