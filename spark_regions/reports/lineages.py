@@ -64,9 +64,11 @@ class Lineages:
         tops = _tops(kept, above)
         sums = totals(plan, ran, spared)
         for top in sorted(set(tops.values())):
-            known = self._known(kept[top], plan[top])
+            group = [number for number, its_top in sorted(tops.items()) if its_top == top]
+            # A sort has the rows of what it sorts, which is what could be stored.
+            named = next((number for number in group if plan[number].get("operator") != "Sort"), top)
+            known = self._known(kept[top], plan[named])
             if known is not None:
-                group = [number for number, its_top in tops.items() if its_top == top]
                 computed = [] if spared & set(group) else [ran[number] for number in group if number in ran]
                 _measure(known, [plan[number] for number in group], computed)
                 if top in sums:

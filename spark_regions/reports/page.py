@@ -23,7 +23,7 @@ _STYLE = """
 .regions-report th, .regions-report td { text-align: left; vertical-align: top; padding: .2em 1.2em .2em 0;
   font-weight: normal; }
 .regions-report tbody th { white-space: nowrap; color: #45525f; }
-.regions-report thead th { border-bottom: 1px solid #c9d2da; font-weight: 600; }
+.regions-report thead th { border-bottom: 1px solid #c9d2da; font-weight: 600; white-space: nowrap; }
 .regions-report td.number, .regions-report th.number { text-align: right; white-space: nowrap; }
 .regions-report .hint { color: #55626f; font-size: .9em; max-width: 60em; }
 .regions-report .plots { display: flex; flex-wrap: wrap; gap: 1em; }

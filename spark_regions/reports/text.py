@@ -39,9 +39,10 @@ def show(report: Report, console: Console) -> None:
     if report.candidates:
         console.print(Text("\nBest candidates", style="bold"))
         best = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for place, column in enumerate(CANDIDATE_COLUMNS):
-            ends = place in (0, len(CANDIDATE_COLUMNS) - 1)
-            best.add_column(column, justify="left" if ends else "right", no_wrap=not ends)
+        best.add_column(CANDIDATE_COLUMNS[0], no_wrap=True, overflow="ellipsis")
+        for column in CANDIDATE_COLUMNS[1:-1]:
+            best.add_column(column, justify="right", no_wrap=True)
+        best.add_column(CANDIDATE_COLUMNS[-1], overflow="fold")
         for row in candidate_rows(report):
             best.add_row(*map(Text, row))
         console.print(best)

@@ -13,7 +13,7 @@ KINDS = {
     "load": "stored results read",
     "recall": "results read from memory",
     "share": "places that shared a subplan",
-    "store": "results stored",
+    "store": "stores begun",
     "persist": "results kept in memory",
     "unpersist": "results released from memory",
     "skew": "skewed stages rearranged",
@@ -50,7 +50,7 @@ def headline(report: Report) -> str:
         if report.write_task_seconds is None:
             return "Nothing was read yet."
         wrote = report.write_task_seconds / max(cores, 1)
-        return f"Nothing was read yet; {report.stored:,} results were stored, which took {wrote:.1f} s."
+        return f"Nothing was read yet; what was stored ({report.stored:,}) took {wrote:.1f} s of writing."
     told = f"{report.predicted_seconds:.1f} s saved as predicted"
     if measured is None:
         return f"{told}; nothing was measured."
@@ -116,20 +116,28 @@ def _money(report: Report) -> list[tuple[str, str]]:
     money, prices = report.money, report.prices
     rows = []
     if money.predicted is not None:
-        measured = "not measured" if money.computing is None else f"{money.computing:.3g} measured"
+        measured = "not measured" if money.computing is None else f"{_amount(money.computing)} measured"
         rows.append(
-            ("Money for computing", f"{money.predicted:.3g} predicted, {measured} ({prices.core_hour} a core-hour)")
+            (
+                "Money for computing",
+                f"{_amount(money.predicted)} predicted, {measured} ({prices.core_hour} a core-hour)",
+            )
         )
     if money.holding_month is not None:
         held = f"{size(report.held_bytes)}, {prices.gb_month} a GB and month"
-        rows.append(("Money for holding", f"{money.holding_month:.3g} a month ({held})"))
+        rows.append(("Money for holding", f"{_amount(money.holding_month)} a month ({held})"))
     return rows
 
 
 def _did(report: Report) -> Section:
     rows = [(KINDS.get(kind, kind).capitalize(), f"{count:,}") for kind, count in report.actions.items()]
     if report.stored:
-        rows.append(("Written", f"{report.stored:,} results, {size(report.stored_bytes)}"))
+        rows.append(
+            (
+                "Stored",
+                f"{report.stored:,} {'result' if report.stored == 1 else 'results'}, {size(report.stored_bytes)}",
+            )
+        )
     if report.held_bytes:
         rows.append(("Held at the end", size(report.held_bytes)))
     why = ", ".join(f"{code} {count:,}" for code, count in report.reasons.items() if code)
@@ -147,7 +155,9 @@ def _would(report: Report) -> Section:
 
 
 def _codes(title: str, counts: Mapping[str, int]) -> Section:
-    return Section(title, [(code, f"{count:,}  {REASONS.get(code, '')}".rstrip()) for code, count in counts.items()])
+    return Section(
+        title, [(code, f"{count:,} × {REASONS.get(code, '')}".rstrip(" ×")) for code, count in counts.items()]
+    )
 
 
 def _sum(*counts: Mapping[str, int]) -> dict[str, int]:
@@ -170,7 +180,7 @@ def candidate_rows(report: Report) -> list[tuple[str, ...]]:
     """The best points; computing in task-seconds, the rest in wall seconds."""
     return [
         (
-            f"{_short(each.label or each.operator)} [{each.lineage[:8]}]",
+            f"{each.lineage[:8]} {_short(each.label or each.operator)}",
             f"{each.uses:.3g}",
             f"{each.seconds:.1f} s",
             size(each.bytes),
@@ -187,6 +197,14 @@ CANDIDATES_HINT = (
     "in the list already save. Sizes are estimates before "
     "compression; reading and writing at the usual rates of Parquet."
 )
+
+
+def _amount(money: float) -> str:
+    """
+    >>> _amount(1234.5), _amount(0.000057239), _amount(0.0)
+    ('1,234.50', '0.000057', '0')
+    """
+    return f"{money:,.2f}" if abs(money) >= 1 else f"{money:.6f}".rstrip("0").rstrip(".")
 
 
 def _short(text: str, most: int = 60) -> str:

@@ -52,7 +52,7 @@ def test_what_became_of_an_entry_is_no_further_decision(tmp_path: Path) -> None:
 
 def test_a_first_run_has_only_stored(tmp_path: Path) -> None:
     shown = text(report(tmp_path, reused()[:7]))
-    assert "Nothing was read yet; 1 results were stored, which took 0.2 s." in shown
+    assert "Nothing was read yet; what was stored (1) took 0.2 s of writing." in shown
 
 
 def test_columns_computed_from_a_source_are_a_candidate_and_the_source_is_none(tmp_path: Path) -> None:
