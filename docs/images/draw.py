@@ -101,7 +101,7 @@ ONE_QUERY = Picture(
         Box(
             "planner",
             350,
-            210,
+            160,
             320,
             80,
             "planner",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from spark_regions.cli.text import with_progress
 from spark_regions.errors import EventLogError, ReportError
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ _PRICE = click.FloatRange(min=0)
 @click.option("--json", "as_json", is_flag=True, help="One object.")
 @click.option("--core-hour-price", type=_PRICE, help="What an hour of one core costs, in any currency.")
 @click.option("--gb-month-price", type=_PRICE, help="What holding 10^9 bytes for a month costs.")
-@click.option("--progress/--no-progress", default=None, help="A bar on stderr; by default only on a terminal.")
+@with_progress
 @click.pass_context
 def report(
     context: click.Context,

@@ -39,13 +39,15 @@ def sections(report: Report) -> list[Section]:
 
 def headline(report: Report) -> str:
     """The one sentence that everybody reads."""
-    cores = report.application.cores
-    if report.would:
-        would = sum(report.would_seconds.values())
-        return f"Observed only: {would:.1f} s would have been saved, as predicted when it was decided."
+    would = sum(report.would_seconds.values())
+    observed = f"{would:.1f} s would have been saved in mode observe, as predicted."
     if not report.actions:
-        return "Nothing was stored, read or shared."
-    measured = report.measured_seconds
+        return f"Observed only: {observed}" if report.would else "Nothing was stored, read or shared."
+    return f"{_saving(report)} Beside that, {observed}" if report.would else _saving(report)
+
+
+def _saving(report: Report) -> str:
+    cores, measured = report.application.cores, report.measured_seconds
     if not any(report.actions.get(kind) for kind in SAVING_KINDS):
         if report.write_task_seconds is None:
             return "Nothing was read yet."
@@ -156,7 +158,7 @@ def _would(report: Report) -> Section:
 
 def _codes(title: str, counts: Mapping[str, int]) -> Section:
     return Section(
-        title, [(code, f"{count:,} × {REASONS.get(code, '')}".rstrip(" ×")) for code, count in counts.items()]
+        title, [(code, f"{count:,}: {REASONS.get(code, '')}".rstrip(": ")) for code, count in counts.items()]
     )
 
 
