@@ -56,9 +56,11 @@ def _saving(report: Report) -> str:
     told = f"{report.predicted_seconds:.1f} s saved as predicted"
     if measured is None:
         return f"{told}; nothing was measured."
+    reads = report.measured
+    some = f" of {reads.by_runs + reads.by_log:,} of {reads.reads:,} reads" if reads.unmeasured else ""
     net = "" if report.write_task_seconds is None else " after the cost of writing"
     of = f" on {cores} cores" if cores else ""
-    return f"{told}, {measured:.1f} s as measured{net}{of}."
+    return f"{told}, {measured:.1f} s as measured{some}{net}{of}."
 
 
 def _application(report: Report) -> Section:
