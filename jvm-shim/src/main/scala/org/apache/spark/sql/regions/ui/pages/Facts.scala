@@ -51,7 +51,7 @@ private[pages] final class Facts(store: RegionsStore, executions: SQLAppStatusSt
     val facts = Frames.json.createObjectNode()
     facts.put("asOf", state.whole("time").getOrElse(0L))
     facts.put("truncated", state.flag("truncated"))
-    facts.set[JsonNode]("entries", array(store.entries.sortBy(-_.time).map(entry)))
+    facts.set[JsonNode]("entries", array(store.entries.map(entry).sortBy(-_.number("used").getOrElse(0.0))))
     facts
   }
 
@@ -130,6 +130,7 @@ private[pages] final class Facts(store: RegionsStore, executions: SQLAppStatusSt
       fields.put("executionId", store.query(e.query).map(_.executionId).getOrElse(-1L))
       fields.put("files", e.files).put("writeSeconds", e.seconds).put("here", true)
     }
+    if (!fields.has("used")) fields.put("used", e.time / 1000.0)
     if (!fields.has("created")) fields.put("created", e.time / 1000.0)
     fields.put("code", e.code).put("detail", e.detail)
   }

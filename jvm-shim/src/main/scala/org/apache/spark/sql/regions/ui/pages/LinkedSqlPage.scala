@@ -2,7 +2,7 @@ package org.apache.spark.sql.regions.ui.pages
 
 import jakarta.servlet.http.HttpServletRequest
 
-import scala.xml.{Elem, Node, Text}
+import scala.xml.{Elem, Node, NodeSeq, Text}
 
 import org.apache.spark.sql.execution.ui.{ExecutionPage, SQLTab}
 import org.apache.spark.sql.regions.Guard
@@ -57,7 +57,7 @@ private[ui] object LinkedSqlPage {
     }
 
   /** Puts `line` at the start of the page's content: what follows the row with the title. */
-  def beforeContent(page: Seq[Node], line: Node): Seq[Node] = page.map(inside(_, line))
+  def beforeContent(page: Seq[Node], line: Node): NodeSeq = NodeSeq.fromSeq(page.map(inside(_, line)))
 
   private def inside(node: Node, line: Node): Node = node match {
     case div: Elem if (div \ "@class").text.contains("container-fluid") =>

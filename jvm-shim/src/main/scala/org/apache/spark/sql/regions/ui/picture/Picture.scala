@@ -9,7 +9,7 @@ object Picture {
   private val lineHeight = 15.0
   private val margin = 16.0
   private val gapX = 22.0
-  private val gapY = 38.0
+  private val gapY = 32.0
   private val mostCharacters = 34
 
   /**
@@ -27,7 +27,7 @@ object Picture {
       <title id={s"$id-title"}>{title}</title>
       <desc id={s"$id-desc"}>{summary}</desc>
       <defs>
-        <marker id={s"$id-tip"} viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">
+        <marker id={s"$id-tip"} viewBox="0 0 8 8" refX="7" refY="4" markerWidth="9" markerHeight="9" markerUnits="userSpaceOnUse" orient="auto">
           <path d="M0,0 L8,4 L0,8 z" class="regions-tip"/>
         </marker>
       </defs>

@@ -31,7 +31,7 @@ private[ui] object PictureScript {
   private val css: String = {
     def colours(fills: Seq[String], prefix: String): String = fills.zip(lines).zipWithIndex.map {
       case ((fill, line), i) =>
-        s"$prefix.regions-colour-${i + 1} rect, $prefix.regions-key-${i + 1} { fill: $fill; background: $fill; " +
+        s"$prefix.regions-box.regions-colour-${i + 1} rect, $prefix.regions-key-${i + 1} { fill: $fill; background: $fill; " +
           s"stroke: $line; border-color: $line; }"
     }.mkString("\n")
     s"""
@@ -47,7 +47,7 @@ ${colours(darks, "[data-bs-theme=dark] ")}
 .regions-picture .regions-edge-label { font-size: 11px; paint-order: stroke; stroke: var(--bs-body-bg); stroke-width: 3px; }
 .regions-box rect { fill: var(--bs-tertiary-bg); stroke: var(--bs-secondary-color); stroke-width: 1px; }
 .regions-box.regions-is-read rect, .regions-box.regions-is-kept rect, .regions-box.regions-is-shared rect { stroke-width: 3px; }
-.regions-box.regions-is-lost rect { stroke: var(--bs-danger); stroke-width: 3px; stroke-dasharray: 3 3; }
+.regions-box.regions-is-lost rect { stroke: var(--bs-danger) !important; stroke-width: 3px; stroke-dasharray: 3 3; }
 .regions-box.regions-idle { opacity: 0.55; }
 .regions-box.regions-idle rect { stroke-dasharray: 5 4; }
 .regions-edge { fill: none; stroke: var(--bs-secondary-color); stroke-width: 1.2px; }
@@ -89,7 +89,7 @@ ${colours(darks, "[data-bs-theme=dark] ")}
     function one() {
       var box = pixels();
       // The result is at the bottom, and is what one looks for first.
-      view = {x: width / 2 - box.width / 2, y: Math.max(0, height - box.height), w: box.width, h: box.height};
+      view = {x: width / 2 - box.width / 2, y: height < box.height ? (height - box.height) / 2 : height - box.height, w: box.width, h: box.height};
       apply();
     }
     function move(dx, dy) { var unit = scale(); view.x += dx * unit; view.y += dy * unit; apply(); }
@@ -125,7 +125,8 @@ ${colours(darks, "[data-bs-theme=dark] ")}
     svg.addEventListener('click', function (event) { if (moved) event.preventDefault(); }, true);
     svg.addEventListener('dragstart', function (event) { event.preventDefault(); });
     var box = pixels();
-    if (Math.max(width / box.width, height / box.height) > 1.6 || width < box.width) one();
+    var unit = Math.max(width / box.width, height / box.height);
+    if (unit > 1.7 || unit < 1) one();
   }
   function filter(input) {
     var table = document.getElementById(input.dataset.filters);
