@@ -9,7 +9,12 @@ import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.{SPARK_VERSION, SparkContext, SparkEnv}
 import org.apache.spark.internal.Logging
-import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd, SparkListenerApplicationStart, SparkListenerEvent}
+import org.apache.spark.scheduler.{
+  SparkListener,
+  SparkListenerApplicationEnd,
+  SparkListenerApplicationStart,
+  SparkListenerEvent
+}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.classic
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart

@@ -9,7 +9,8 @@ import org.apache.spark.sql.regions.Counters
 import org.apache.spark.sql.regions.ui.events.{Savings, StateReport}
 
 /** What Spark's metrics system reports of us, to whatever sinks it has; see docs/ui.md for the names. */
-final class RegionsSource(counters: Counters, savings: Savings, state: StateReport, dropped: () => Long) extends Source {
+final class RegionsSource(counters: Counters, savings: Savings, state: StateReport, dropped: () => Long)
+    extends Source {
   override val sourceName: String = "spark_regions"
   override val metricRegistry: MetricRegistry = new MetricRegistry
 

@@ -26,7 +26,8 @@ class EventsSuite extends munit.FunSuite {
     12.5,
     8,
     Seq(DecidedAction("load", 2, "Aggregate", "e1", 1.5, "BENEFIT", detail = detail, insteadSeconds = 2)),
-    Seq.fill(declines)(DeclinedNode(1, "Filter", "TOO_CHEAP", detail)))
+    Seq.fill(declines)(DeclinedNode(1, "Filter", "TOO_CHEAP", detail))
+  )
 
   private def again(event: SparkListenerEvent): SparkListenerEvent =
     JsonProtocol.sparkEventFromJson(JsonProtocol.sparkEventToJsonString(event))
@@ -34,20 +35,25 @@ class EventsSuite extends munit.FunSuite {
   test("each event comes back from the event log as it was") {
     val told = Seq(
       EventBodies.decided(decision(2, "0.02 s"), Nil, 4, texts()),
-      SparkListenerRegionsRan(7, 4, 1, "ok", 1.5, 2.5, tree("""[{"id":0,"rows":5}]"""), tree("""[{"entry":"e1"}]"""), false),
+      SparkListenerRegionsRan(
+        7, 4, 1, "ok", 1.5, 2.5, tree("""[{"id":0,"rows":5}]"""), tree("""[{"entry":"e1"}]"""), false),
       SparkListenerRegionsEntry("e1", "committed", 7, 1, 10, 1L << 40, 2, 0.5, "", ""),
       SparkListenerRegionsState(1, "apply", "markov", tree("""{"a":"b"}"""), tree("""{"healthy":true}"""),
         tree("""{"loads":1}"""), tree("[]"), tree("""{"nodes":[],"edges":[]}"""), false)
     )
     told.foreach { event =>
-      assertEquals(again(event), event)
+      // Numbers may come back in another width, so the texts are compared.
+      val back = again(event)
+      assertEquals(back.getClass: Class[_], event.getClass: Class[_])
+      assertEquals(JsonProtocol.sparkEventToJsonString(back), JsonProtocol.sparkEventToJsonString(event))
       assert(JsonProtocol.sparkEventToJsonString(event).contains(s""""Event":"${event.getClass.getName}""""))
     }
   }
 
   test("an event of another version replays: unknown fields are ignored, absent ones empty") {
     val name = classOf[SparkListenerRegionsRan].getName
-    JsonProtocol.sparkEventFromJson(s"""{"Event":"$name","query":3,"later":{"a":[1]},"loads":{"not":"a list"}}""") match {
+    JsonProtocol.sparkEventFromJson(
+      s"""{"Event":"$name","query":3,"later":{"a":[1]},"loads":{"not":"a list"}}""") match {
       case ran: SparkListenerRegionsRan =>
         assertEquals((ran.query, ran.executionId, ran.nodes), (3L, 0L, null))
       case other => fail(other.toString)
@@ -68,7 +74,7 @@ class EventsSuite extends munit.FunSuite {
     val event = EventBodies.decided(decision(1, secret), Nil, -1, texts("pa55word"))
     val json = JsonProtocol.sparkEventToJsonString(event)
     assert(!json.contains("pa55"), json)
-    assert(json.contains("redacted"))
+    assert(json.contains("x****"), json)
   }
 
   test("values of secret keys are hidden, and a catalog's password") {
@@ -94,7 +100,8 @@ class EventsSuite extends munit.FunSuite {
     val savings = new Savings(() => 2)
     savings.decided(decision(0, ""))
     val ran = EventBodies.ran(
-      java.util.Map.of("query", 7L, "outcome", "ok", "seconds", 1.0, "loads", Seq(Map("entry" -> "e1", "seconds" -> 0.5))),
+      java.util.Map.of(
+        "query", 7L, "outcome", "ok", "seconds", 1.0, "loads", Seq(Map("entry" -> "e1", "seconds" -> 0.5))),
       4, 1, texts(), savings.measured(7))
     assertEqualsDouble(ran.loads.at("/0/saved").asDouble, 2 - 0.5 / 2, 1e-9)
     assertEqualsDouble(savings.measuredSeconds, 1.75, 1e-9)
@@ -106,7 +113,8 @@ class EventsSuite extends munit.FunSuite {
     val posted = new ConcurrentLinkedQueue[SparkListenerEvent]()
     val entered = new java.util.concurrent.CountDownLatch(1)
     val open = new java.util.concurrent.CountDownLatch(1)
-    val poster = new EventPoster(new SparkConf(false), event => posted.add(event), () => throw new LinkageError("idle"), 2)
+    val poster =
+      new EventPoster(new SparkConf(false), event => posted.add(event), () => throw new LinkageError("idle"), 2)
     val event = SparkListenerRegionsEntry("e1", "dropped", 1, 1, 0, 0, 0, 0, "", "")
     poster.offer { () =>
       entered.countDown()

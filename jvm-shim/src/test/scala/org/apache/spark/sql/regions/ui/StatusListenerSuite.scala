@@ -27,18 +27,29 @@ class StatusListenerSuite extends munit.FunSuite {
 
   private def tree(json: String): JsonNode = Frames.json.readTree(json)
 
-  private def decided(query: Long, execution: Long = -1, actions: String = "[]", declines: String = "[]",
-      session: String = "s", topic: String = ""): SparkListenerRegionsDecided =
-    SparkListenerRegionsDecided(query, execution, 1000 + query,
+  private def decided(
+      query: Long,
+      execution: Long = -1,
+      actions: String = "[]",
+      declines: String = "[]",
+      session: String = "s",
+      topic: String = ""): SparkListenerRegionsDecided =
+    SparkListenerRegionsDecided(
+      query,
+      execution,
+      1000 + query,
       tree(s"""{"query":$query,"session":"$session","topic":"$topic","planningMillis":12.5,"actions":$actions,
               |"declines":$declines,"refusal":null}""".stripMargin),
-      tree("""[{"id":0,"operator":"Join","children":[]}]"""), false)
+      tree("""[{"id":0,"operator":"Join","children":[]}]"""),
+      false
+    )
 
   private def ran(query: Long, execution: Long, loads: String = "[]"): SparkListenerRegionsRan =
     SparkListenerRegionsRan(query, execution, 2000, "ok", 2.5, 4, tree("""[{"id":0,"rows":3}]"""), tree(loads), false)
 
   private def entry(name: String, state: String, query: Long = 1, time: Long = 3000): SparkListenerRegionsEntry =
-    SparkListenerRegionsEntry(name, state, query, time, 10, 100, 1, 0.5, if (state == "abandoned") "WRITE_FAILED" else "", "")
+    SparkListenerRegionsEntry(
+      name, state, query, time, 10, 100, 1, 0.5, if (state == "abandoned") "WRITE_FAILED" else "", "")
 
   private def state(time: Long, entries: String): SparkListenerRegionsState =
     SparkListenerRegionsState(time, "apply", "markov", tree("{}"), tree("""{"healthy":true,"pid":1}"""), tree("{}"),
@@ -93,11 +104,15 @@ class StatusListenerSuite extends munit.FunSuite {
       decided(3, 7, declines = """[{"node":0,"operator":"Join","code":"SHADOWED","detail":""}]""")
     )
     val lost = filled.store.lost.map(loss => (loss.query, loss.what, loss.code)).toSet
-    assertEquals(lost, Set(
-      (1L, "saved less than predicted", "CONTRADICTED"),
-      (2L, "could not store", "TYPE_NOT_STORABLE"),
-      (2L, "not stored", "WRITE_FAILED"),
-      (3L, "withdrawn", "SHADOWED")))
+    assertEquals(
+      lost,
+      Set(
+        (1L, "saved less than predicted", "CONTRADICTED"),
+        (2L, "could not store", "TYPE_NOT_STORABLE"),
+        (2L, "not stored", "WRITE_FAILED"),
+        (3L, "withdrawn", "SHADOWED")
+      )
+    )
   }
 
   test("the planner's list gives provenance; what is not in it any more is evicted") {
@@ -105,7 +120,8 @@ class StatusListenerSuite extends munit.FunSuite {
       entry("e1", "committed", time = 3000),
       entry("e2", "committed", time = 3000),
       state(4000, """[{"entry":"e1","state":"committed","name":"job","uses":2}]"""),
-      entry("e3", "committed", time = 5000))
+      entry("e3", "committed", time = 5000)
+    )
     assertEquals(filled.store.entries.map(e => e.entry -> e.state).toMap,
       Map("e1" -> "committed", "e2" -> "evicted", "e3" -> "committed"))
     assertEquals(Packed.open(filled.store.entry("e1").get.facts).get("name").asText, "job")
@@ -113,7 +129,8 @@ class StatusListenerSuite extends munit.FunSuite {
   }
 
   test("a list that was made before a commit does not take it back") {
-    val filled = new Filled().told(entry("e1", "committed", time = 9000), state(4000, """[{"entry":"e1","state":"pending"}]"""))
+    val filled =
+      new Filled().told(entry("e1", "committed", time = 9000), state(4000, """[{"entry":"e1","state":"pending"}]"""))
     assertEquals(filled.store.entry("e1").get.state, "committed")
   }
 
@@ -134,7 +151,8 @@ class StatusListenerSuite extends munit.FunSuite {
       SparkListenerRegionsRan(2, -1, 0, null, 0, 0, null, null, false),
       SparkListenerRegionsState(0, null, null, null, null, null, null, null, false),
       SparkListenerRegionsDecided(4, -1, 0, tree("[1]"), tree("7"), false),
-      decided(3, 3))
+      decided(3, 3)
+    )
     assertEquals(filled.store.query(3).map(_.executionId), Some(3L))
   }
 }

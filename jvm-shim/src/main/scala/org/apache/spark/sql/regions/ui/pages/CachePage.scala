@@ -58,7 +58,8 @@ private[pages] final class CachePage(tab: RegionsTab) extends FactsPage(tab, "ca
         if (here) links.toQuery(e.whole("query").getOrElse(-1L), e.whole("executionId").getOrElse(-1L))
         else NodeSeq.Empty,
         Some(if (here) e.text("query") else "-1")),
-      Cell(<span title={(Seq(Reasons.sentence(why)) :+ e.text("detail")).filter(_.nonEmpty).mkString(": ")}>{why}</span>),
+      Cell(
+        <span title={(Seq(Reasons.sentence(why)) :+ e.text("detail")).filter(_.nonEmpty).mkString(": ")}>{why}</span>),
       count(e.whole("rows").getOrElse(0L)),
       size(e.number("bytes").getOrElse(0.0)),
       count(e.whole("columns").getOrElse(0L)),

@@ -25,7 +25,8 @@ private[pages] final class Facts(store: RegionsStore, executions: SQLAppStatusSt
     facts.set[JsonNode](
       "held",
       Frames.json.createObjectNode().put("bytes", state.path("planner").whole("bytes").getOrElse(0L))
-        .put("entries", state.items("entries").count(_.text("state") == "committed")))
+        .put("entries", state.items("entries").count(_.text("state") == "committed"))
+    )
     Seq("planner", "counters", "confs").foreach(name => facts.set[JsonNode](name, state.path(name)))
     facts.set[JsonNode]("actions", counts(sums.actions))
     facts.set[JsonNode]("declines", counts(sums.declines))
@@ -69,14 +70,15 @@ private[pages] final class Facts(store: RegionsStore, executions: SQLAppStatusSt
     val facts = Frames.json.createObjectNode()
     facts.set[JsonNode](
       "lost",
-      array(store.lost.map { loss =>
-        val fields = Frames.json.createObjectNode()
-        fields.put("query", loss.query).put("executionId", executionOf(loss)).put("time", loss.time)
-        fields.put("what", loss.what).put("entry", loss.entry).put("operator", loss.operator)
-        number(fields, "predicted", loss.predicted)
-        number(fields, "measured", loss.measured)
-        fields.put("code", loss.code).put("reason", Reasons.sentence(loss.code)).put("detail", loss.detail)
-      })
+      array(
+        store.lost.map { loss =>
+          val fields = Frames.json.createObjectNode()
+          fields.put("query", loss.query).put("executionId", executionOf(loss)).put("time", loss.time)
+          fields.put("what", loss.what).put("entry", loss.entry).put("operator", loss.operator)
+          number(fields, "predicted", loss.predicted)
+          number(fields, "measured", loss.measured)
+          fields.put("code", loss.code).put("reason", Reasons.sentence(loss.code)).put("detail", loss.detail)
+        })
     )
     facts
   }

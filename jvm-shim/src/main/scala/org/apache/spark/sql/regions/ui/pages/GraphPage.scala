@@ -22,16 +22,25 @@ private[pages] final class GraphPage(tab: RegionsTab) extends FactsPage(tab, "gr
     val all = facts.whole("operators").getOrElse(0L)
     if (nodes.isEmpty) <p class="text-muted">No operator has been measured yet.</p> ++ links.toJson("graph")
     else {
-      <p>Operators of this and earlier jobs: the {nodes.size.toString} most used of {math.max(all, nodes.size.toLong).toString}.
+      <p>Operators of this and earlier jobs: the {nodes.size.toString} most used of {
+        math.max(all, nodes.size.toLong).toString
+      }.
         An arrow leads from an operator to the one that it feeds. A strong border and the word “stored” mean that its rows are kept.</p> ++
         PictureScript.framed("regions-graph", picture(nodes, facts.items("edges")), 620) ++
         heading("Most used operators", Some(nodes.size)) ++
         table(
           "regions-operators",
           "Operators, the most used first",
-          Seq("Operator" -> "", "Lineage" -> "Names the rows: equal on every machine, at any time", "Uses" -> "",
-            "Computed" -> "Times that Spark computed it", "Task seconds" -> "Of the operator alone, a mean",
-            "Rows" -> "", "Size" -> "", "Stored" -> ""),
+          Seq(
+            "Operator" -> "",
+            "Lineage" -> "Names the rows: equal on every machine, at any time",
+            "Uses" -> "",
+            "Computed" -> "Times that Spark computed it",
+            "Task seconds" -> "Of the operator alone, a mean",
+            "Rows" -> "",
+            "Size" -> "",
+            "Stored" -> ""
+          ),
           nodes.map(row),
           filtered = true
         ) ++ links.toJson("graph")
@@ -61,16 +70,28 @@ private[pages] final class GraphPage(tab: RegionsTab) extends FactsPage(tab, "gr
       // Four shades by use; the number beside says the same.
       val shade = if (uses * 2 > most) 1 else if (uses * 4 > most) 6 else if (uses > 1) 7 else 0
       val stored = node.flag("stored")
-      Box(Seq(node.text("operator"), facts), 0, if (stored) "■ stored" else "", if (stored) "kept" else "",
-        idle = false, s"${node.text("operator")}, $facts, lineage ${node.text("lineage")}",
-        s"#op-${node.text("lineage")}", shade)
+      Box(
+        Seq(node.text("operator"), facts),
+        0,
+        if (stored) "■ stored" else "",
+        if (stored) "kept" else "",
+        idle = false,
+        s"${node.text("operator")}, $facts, lineage ${node.text("lineage")}",
+        s"#op-${node.text("lineage")}",
+        shade
+      )
     }
     val arrows = for {
       edge <- edges
       from <- number.get(edge.path(0).asText)
       to <- number.get(edge.path(1).asText)
     } yield Arrow(from, to, "", kept = boxes(from).kind == "kept")
-    Picture("regions-graph", s"Graph of the ${nodes.size} most used operators",
-      "The table “Most used operators” below has the same facts in words.", boxes, arrows.toIndexedSeq)
+    Picture(
+      "regions-graph",
+      s"Graph of the ${nodes.size} most used operators",
+      "The table “Most used operators” below has the same facts in words.",
+      boxes,
+      arrows.toIndexedSeq
+    )
   }
 }

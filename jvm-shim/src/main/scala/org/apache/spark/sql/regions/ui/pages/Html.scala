@@ -52,9 +52,11 @@ private[pages] object Html {
       (if (filtered) filter(id, rows.size) else NodeSeq.Empty) ++
         <div class="table-responsive"><table id={id} class={UIUtils.TABLE_CLASS_STRIPED_SORTABLE}>
           <caption class="visually-hidden">{caption}</caption>
-          <thead><tr>{columns.map { case (name, hint) =>
-          <th scope="col">{if (hint.isEmpty) Text(name) else UIUtils.tooltipSpan(Text(name), hint)}</th>
-        }}</tr></thead>
+          <thead><tr>{
+          columns.map { case (name, hint) =>
+            <th scope="col">{if (hint.isEmpty) Text(name) else UIUtils.tooltipSpan(Text(name), hint)}</th>
+          }
+        }</tr></thead>
           <tbody>{rows.map(row => <tr>{row.map(cell)}</tr>)}</tbody>
         </table></div>
 
@@ -76,7 +78,9 @@ private[pages] object Html {
 
   /** Term and value pairs as cards; the third is small print. */
   def cards(facts: Seq[(String, NodeSeq, String)]): Node =
-    <dl class="regions-cards">{facts.map { case (term, value, more) =>
-      <div><dt>{term}</dt><dd>{value}{if (more.isEmpty) NodeSeq.Empty else <small>{more}</small>}</dd></div>
-    }}</dl>
+    <dl class="regions-cards">{
+      facts.map { case (term, value, more) =>
+        <div><dt>{term}</dt><dd>{value}{if (more.isEmpty) NodeSeq.Empty else <small>{more}</small>}</dd></div>
+      }
+    }</dl>
 }

@@ -32,8 +32,11 @@ private[ui] final class LinkedSqlPage(sql: SQLTab, regions: RegionsTab) extends 
         val found = regions.store.ofExecution(execution)
         val what =
           if (found.isEmpty) Text("nothing was decided on it")
-          else Text(s"${found.map(_.applied.values.map(_.toInt).sum).sum} actions, ${found.map(_.declined).sum} operators left alone")
-        val line = <p class="mb-2"><strong>Regions: </strong><a id="regions-link" href={links.query(-1, execution)}>{what}</a></p>
+          else Text(
+            s"${found.map(_.applied.values.map(_.toInt).sum).sum} actions, ${found.map(_.declined).sum} operators left alone")
+        val line = <p class="mb-2"><strong>Regions: </strong><a id="regions-link" href={links.query(-1, execution)}>{
+          what
+        }</a></p>
         LinkedSqlPage.beforeContent(page, line)
     }
 }

@@ -20,8 +20,18 @@ private[pages] final class LostPage(tab: RegionsTab) extends FactsPage(tab, "los
       table(
         "regions-lost",
         "Decisions that lost, the newest first",
-        Seq("Query" -> "", "SQL" -> "Spark's own page", "When" -> "", "What" -> "", "Entry or node" -> "",
-          "Operator" -> "", "Predicted saving" -> "", "Measured saving" -> "", "Code" -> "", "Reason" -> ""),
+        Seq(
+          "Query" -> "",
+          "SQL" -> "Spark's own page",
+          "When" -> "",
+          "What" -> "",
+          "Entry or node" -> "",
+          "Operator" -> "",
+          "Predicted saving" -> "",
+          "Measured saving" -> "",
+          "Code" -> "",
+          "Reason" -> ""
+        ),
         facts.items("lost").map { loss =>
           val (query, execution) = (loss.whole("query").getOrElse(-1L), loss.whole("executionId").getOrElse(-1L))
           Seq(

@@ -127,14 +127,22 @@ private[pages] final class OverviewPage(tab: RegionsTab) extends FactsPage(tab, 
     val told = facts.path("planner").fields().asScala.toSeq.filterNot(_.getValue.isContainerNode) ++
       facts.path("counters").fields().asScala.toSeq
     heading("Planner and counters") ++
-      table("regions-planner", "State of the planner process and counters of the application",
-        Seq("Name" -> "", "Value" -> ""), told.map(field => Seq(text(field.getKey), text(field.getValue.asText))))
+      table(
+        "regions-planner",
+        "State of the planner process and counters of the application",
+        Seq("Name" -> "", "Value" -> ""),
+        told.map(field => Seq(text(field.getKey), text(field.getValue.asText)))
+      )
   }
 
   private def confs(facts: ObjectNode): NodeSeq =
     heading("Settings in force") ++
-      table("regions-confs", "Settings of spark_regions", Seq("Key" -> "", "Value" -> ""),
-        facts.path("confs").fields().asScala.toSeq.map(f => Seq(text(f.getKey), text(f.getValue.asText))))
+      table(
+        "regions-confs",
+        "Settings of spark_regions",
+        Seq("Key" -> "", "Value" -> ""),
+        facts.path("confs").fields().asScala.toSeq.map(f => Seq(text(f.getKey), text(f.getValue.asText)))
+      )
 }
 
 private[pages] object OverviewPage {

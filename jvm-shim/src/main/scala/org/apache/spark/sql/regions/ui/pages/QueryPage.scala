@@ -35,19 +35,24 @@ private[pages] final class QueryPage(tab: RegionsTab) extends FactsPage(tab, "ex
       else <p><a id="regions-to-sql" href={links.sql(execution)}>Spark’s page of SQL execution {execution.toString}</a>{
         if (facts.text("description").isEmpty) "" else s": ${facts.text("description")}"
       }</p>
-    val parameters = if (execution >= 0) s"?id=$execution" else queries.headOption.map(q => s"?query=${q.text("query")}").getOrElse("")
+    val parameters =
+      if (execution >= 0) s"?id=$execution" else queries.headOption.map(q => s"?query=${q.text("query")}").getOrElse("")
     up ++ (
       if (queries.isEmpty) {
         <p class="text-muted">Nothing is known of it: it was not planned by spark_regions, its plan has nothing to reuse
           (a command, a plain relation), or it is older than the queries that are kept
           (spark.sql.ui.retainedExecutions).</p>
-      } else queries.zipWithIndex.flatMap { case (query, i) => if (i == 0) shown(query, links) else folded(query, links) }
+      } else queries.zipWithIndex.flatMap { case (query, i) =>
+        if (i == 0) shown(query, links) else folded(query, links)
+      }
     ) ++ links.toJson("execution", parameters)
   }
 
   /** A subquery, or a plan that was made on the way. */
   private def folded(query: JsonNode, links: Links): NodeSeq =
-    <details class="mb-3"><summary>Query {query.text("query")}, planned in the same execution ({query.text("operators")} operators)</summary>
+    <details class="mb-3"><summary>Query {query.text("query")}, planned in the same execution ({
+      query.text("operators")
+    } operators)</summary>
       {shown(query, links)}</details>
 
   private def shown(query: JsonNode, links: Links): NodeSeq = {
@@ -67,41 +72,52 @@ private[pages] final class QueryPage(tab: RegionsTab) extends FactsPage(tab, "ex
     cards(
       Seq(
         Some(("Query", Text(query.text("query")), UIUtils.formatDate(query.whole("time").getOrElse(0L)))),
-        Some((
-          "Decided in",
-          Text(f"${query.number("planningMillis").getOrElse(0.0)}%.0f ms"),
-          f"${drawn.main.number("plannerMillis").getOrElse(0.0)}%.0f ms of it by the planner")),
-        Some((
-          "Ran for",
-          query.number("seconds").map(s => Text(shownSeconds(s))).getOrElse(Text("–")),
-          if (query.text("outcome").isEmpty) "not ended" else s"${query.text("outcome")}, ${shownSeconds(query.number("taskSeconds").getOrElse(0))} in tasks")),
+        Some(
+          (
+            "Decided in",
+            Text(f"${query.number("planningMillis").getOrElse(0.0)}%.0f ms"),
+            f"${drawn.main.number("plannerMillis").getOrElse(0.0)}%.0f ms of it by the planner")),
+        Some(
+          (
+            "Ran for",
+            query.number("seconds").map(s => Text(shownSeconds(s))).getOrElse(Text("–")),
+            if (query.text("outcome").isEmpty) "not ended"
+            else s"${query.text("outcome")}, ${shownSeconds(query.number("taskSeconds").getOrElse(0))} in tasks")),
         note.number("chosenSeconds").map(chosen =>
           (
             "Predicted",
             Text(shownSeconds(chosen)),
             s"Spark’s own plan ${shownSeconds(note.number("plainSeconds").getOrElse(0))}")),
-        Some((
-          "Saving predicted",
-          Text(shownSeconds(query.number("predicted").getOrElse(0))),
-          saved.map(s => s"measured ${shownSeconds(s)}").getOrElse("not measured"))),
+        Some(
+          (
+            "Saving predicted",
+            Text(shownSeconds(query.number("predicted").getOrElse(0))),
+            saved.map(s => s"measured ${shownSeconds(s)}").getOrElse("not measured"))),
         note.whole("step").map(step =>
           ("Step of the job", Text(s"$step of ${note.text("steps")}"), "as in its last run")),
         if (!refusal.isObject) None
-        else Some((
-          "Nothing decided",
-          <span class="regions-bad">{refusal.text("code")}</span>,
-          Seq(Reasons.sentence(refusal.text("code")), refusal.text("detail")).filter(_.nonEmpty).mkString(": ")))
+        else Some(
+          (
+            "Nothing decided",
+            <span class="regions-bad">{refusal.text("code")}</span>,
+            Seq(Reasons.sentence(refusal.text("code")), refusal.text("detail")).filter(_.nonEmpty).mkString(": ")))
       ).flatten) ++
-      (if (query.flag("truncated")) <p class="text-muted">Parts of this query were too large to be kept and are missing.</p>
+      (if (query.flag("truncated"))
+         <p class="text-muted">Parts of this query were too large to be kept and are missing.</p>
        else NodeSeq.Empty)
   }
 
   private def legend(drawn: QueryPicture): NodeSeq =
     if (drawn.nodes.isEmpty) NodeSeq.Empty
-    else <p class="mb-1">{drawn.regions.take(Picture.regionColours).map { region =>
-      val number = region.path("id").asInt
-      <span class={s"regions-key regions-key-${(number - 1) % Picture.regionColours + 1}"}>R{number.toString}</span>
-    }}<span class="text-muted">{if (drawn.regions.isEmpty) "" else "regions in the order in which they run; a dashed thick arrow is kept or shuffled between two. "}
+    else <p class="mb-1">{
+      drawn.regions.take(Picture.regionColours).map { region =>
+        val number = region.path("id").asInt
+        <span class={s"regions-key regions-key-${(number - 1) % Picture.regionColours + 1}"}>R{number.toString}</span>
+      }
+    }<span class="text-muted">{
+      if (drawn.regions.isEmpty) ""
+      else "regions in the order in which they run; a dashed thick arrow is kept or shuffled between two. "
+    }
       ▲ kept, ▼ read from what was kept, ⇉ computed once for several places, ✕ left alone, ⚠ could not be done.
       Faint: not computed.</span></p>
 
@@ -141,26 +157,41 @@ private[pages] final class QueryPage(tab: RegionsTab) extends FactsPage(tab, "ex
   private def skew(query: JsonNode): NodeSeq = {
     val stages = query.items("decisions").filter(_.text("topic") == "skew")
     val rows = stages.flatMap(_.items("actions")).map { action =>
-      Seq(text(action.text("operator")), text(action.text("kind").replace('_', ' ')),
-        known(action.number("savingSeconds").filter(_ >= 0)), Cell(splits(action)), text(action.text("detail")))
+      Seq(
+        text(action.text("operator")),
+        text(action.text("kind").replace('_', ' ')),
+        known(action.number("savingSeconds").filter(_ >= 0)),
+        Cell(splits(action)),
+        text(action.text("detail"))
+      )
     } ++ stages.flatMap(_.items("declines")).map { decline =>
-      Seq(text(decline.text("operator")), text(s"left alone: ${decline.text("code")}"), known(None), text(""),
-        text(Seq(Reasons.sentence(decline.text("code")), decline.text("detail")).filter(_.nonEmpty).mkString(": ")))
+      Seq(
+        text(decline.text("operator")),
+        text(s"left alone: ${decline.text("code")}"),
+        known(None),
+        text(""),
+        text(Seq(Reasons.sentence(decline.text("code")), decline.text("detail")).filter(_.nonEmpty).mkString(": "))
+      )
     }
     if (rows.isEmpty) NodeSeq.Empty
     else heading("Skewed stages", Some(rows.size)) ++
       table(
         s"regions-skew-${query.text("query")}",
         "Stages whose tasks are uneven",
-        Seq("Stage of" -> "", "Arranged" -> "", "Predicted saving" -> "", "Heavy partitions" -> "Share of the input's bytes",
+        Seq("Stage of" -> "", "Arranged" -> "", "Predicted saving" -> "",
+          "Heavy partitions" -> "Share of the input's bytes",
           "Detail" -> ""),
-        rows)
+        rows
+      )
   }
 
   private def splits(action: JsonNode): NodeSeq = action.items("splits").map { split =>
     val percent = 100 * split.number("share").getOrElse(0.0)
     <div><span class="regions-bar" style={f"width: ${percent * 1.2}%.0fpx"} aria-hidden="true"></span>
-      {f"$percent%.0f %% of the ${split.text("side")} input (partition ${split.text("partition")}) to ${split.text("tasks")} tasks, ${split.text("how")}"}</div>
+      {
+      f"$percent%.0f %% of the ${split.text("side")} input (partition ${split.text("partition")}) to ${split.text(
+          "tasks")} tasks, ${split.text("how")}"
+    }</div>
   }
 
   private def declines(query: JsonNode, drawn: QueryPicture): NodeSeq =
@@ -169,8 +200,10 @@ private[pages] final class QueryPage(tab: RegionsTab) extends FactsPage(tab, "ex
         s"regions-declines-${query.text("query")}",
         "Operators at which nothing was done, with the reason",
         Seq("Operator" -> "", "Code" -> "", "Meaning" -> "", "Detail" -> ""),
-        drawn.declines.map(d => Seq(text(place(d)), text(d.text("code")), text(Reasons.sentence(d.text("code"))), text(d.text("detail")))),
-        empty = "Nothing was declined.")
+        drawn.declines.map(d =>
+          Seq(text(place(d)), text(d.text("code")), text(Reasons.sentence(d.text("code"))), text(d.text("detail")))),
+        empty = "Nothing was declined."
+      )
 
   private def regions(drawn: QueryPicture): NodeSeq =
     if (drawn.regions.isEmpty) NodeSeq.Empty
@@ -180,8 +213,14 @@ private[pages] final class QueryPage(tab: RegionsTab) extends FactsPage(tab, "ex
         table(
           "regions-list",
           "Regions in the order in which they run",
-          Seq("Region" -> "", "Rank" -> "Regions of one rank can run at the same time", "Operators" -> "", "Reads" -> "",
-            "Predicted" -> "On all cores", "Task seconds" -> "Measured, of all tasks together"),
+          Seq(
+            "Region" -> "",
+            "Rank" -> "Regions of one rank can run at the same time",
+            "Operators" -> "",
+            "Reads" -> "",
+            "Predicted" -> "On all cores",
+            "Task seconds" -> "Measured, of all tasks together"
+          ),
           drawn.regions.map { region =>
             val number = region.path("id").asInt
             Seq(
@@ -190,8 +229,10 @@ private[pages] final class QueryPage(tab: RegionsTab) extends FactsPage(tab, "ex
               text(region.items("operators").map(_.asText).mkString(", ")),
               text(region.items("inputs").map(i => s"${i.text("label")} of R${i.text("region")}").mkString(", ")),
               known(region.number("seconds")),
-              seconds(spent.getOrElse(number, 0.0)))
-          })
+              seconds(spent.getOrElse(number, 0.0))
+            )
+          }
+        )
     }
 
   private def operators(drawn: QueryPicture, id: String): NodeSeq =
@@ -211,7 +252,9 @@ private[pages] final class QueryPage(tab: RegionsTab) extends FactsPage(tab, "ex
             node.number("bytes").map(size).getOrElse(Cell(Text(""), Some("-1"))),
             known(node.number("seconds")),
             text(if (drawn.isIdle(node)) "not computed" else drawn.done(node)._1),
-            text(node.text("label")))
+            text(node.text("label"))
+          )
         }.toSeq,
-        filtered = drawn.nodes.size > 20)
+        filtered = drawn.nodes.size > 20
+      )
 }

@@ -16,7 +16,8 @@ private[pages] final class QueryPicture(query: JsonNode) {
   private val place = nodes.zipWithIndex.map { case (node, i) => node.path("id").asInt(-1) -> i }.toMap
 
   /** The decision before the query ran; later ones say what turned out. */
-  val main: JsonNode = query.items("decisions").find(isMain).getOrElse(com.fasterxml.jackson.databind.node.MissingNode.getInstance)
+  val main: JsonNode =
+    query.items("decisions").find(isMain).getOrElse(com.fasterxml.jackson.databind.node.MissingNode.getInstance)
   val regions: Seq[JsonNode] = main.path("regions").items("regions")
   val actions: Seq[JsonNode] = main.items("actions")
   val declines: Seq[JsonNode] = main.items("declines")
@@ -67,16 +68,23 @@ private[pages] final class QueryPicture(query: JsonNode) {
   def measured(node: JsonNode): String = Seq(
     node.whole("rows").map(rows => f"$rows%,d rows"),
     node.number("bytes").map(b => Utils.bytesToString(b.toLong)),
-    node.number("seconds").map(Html.shownSeconds)).flatten.mkString(" · ")
+    node.number("seconds").map(Html.shownSeconds)
+  ).flatten.mkString(" · ")
 
   private def box(node: JsonNode, id: String): Box = {
     val (words, kind) = done(node)
     val name = s"${node.text("operator")} (${node.text("id")})"
     val facts = if (isIdle(node)) "not computed" else measured(node)
     val inRegion = if (region(node) > 0) s", region ${region(node)}" else ""
-    Box(Seq(name, facts), region(node), words, kind, isIdle(node),
+    Box(
+      Seq(name, facts),
+      region(node),
+      words,
+      kind,
+      isIdle(node),
       Seq(s"$name$inRegion", facts, words, node.text("label")).filter(_.nonEmpty).mkString("\n"),
-      s"#$id-node-${node.text("id")}")
+      s"#$id-node-${node.text("id")}"
+    )
   }
 
   private def arrows: IndexedSeq[Arrow] = for {
@@ -89,7 +97,8 @@ private[pages] final class QueryPicture(query: JsonNode) {
       if (region(below) == 0 || region(above) == 0 || region(below) == region(above)) ""
       else regions.find(_.path("id").asInt == region(above)).toSeq.flatMap(_.items("inputs"))
         .find(_.path("region").asInt == region(below)).map(_.text("label")).getOrElse("")
-    val size = if (label.isEmpty || isIdle(below)) None else below.number("bytes").map(b => Utils.bytesToString(b.toLong))
+    val size =
+      if (label.isEmpty || isIdle(below)) None else below.number("bytes").map(b => Utils.bytesToString(b.toLong))
     Arrow(from, to, (Seq(label).filter(_.nonEmpty) ++ size).mkString(" "), label.nonEmpty)
   }
 

@@ -67,7 +67,8 @@ private[pages] abstract class FactsPage(tab: RegionsTab, path: String, title: St
         case wrong: IllegalArgumentException => throw wrong
         case error: Throwable if Guard.isOurs(error) =>
           Guard.warnOnce(s"the page $path of the Regions tab", error)
-          (title, <p class="regions-bad">This page could not be made: {error.toString}. The driver's log has more; the
+          (title,
+            <p class="regions-bad">This page could not be made: {error.toString}. The driver's log has more; the
             application itself is not concerned.</p>)
       }
     UIUtils.headerSparkPage(

@@ -27,7 +27,9 @@ object Picture {
       <title id={s"$id-title"}>{title}</title>
       <desc id={s"$id-desc"}>{summary}</desc>
       <defs>
-        <marker id={s"$id-tip"} viewBox="0 0 8 8" refX="7" refY="4" markerWidth="9" markerHeight="9" markerUnits="userSpaceOnUse" orient="auto">
+        <marker id={
+      s"$id-tip"
+    } viewBox="0 0 8 8" refX="7" refY="4" markerWidth="9" markerHeight="9" markerUnits="userSpaceOnUse" orient="auto">
           <path d="M0,0 L8,4 L0,8 z" class="regions-tip"/>
         </marker>
       </defs>
@@ -75,7 +77,8 @@ object Picture {
     if (box.anchor.isEmpty) group else <a href={box.anchor} tabindex="-1">{group}</a>
   }
 
-  private def cut(text: String): String = if (text.length <= mostCharacters) text else text.take(mostCharacters - 1) + "…"
+  private def cut(text: String): String =
+    if (text.length <= mostCharacters) text else text.take(mostCharacters - 1) + "…"
 
   private def round(number: Double): String = {
     val tenths = math.round(number * 10)

@@ -65,7 +65,8 @@ ${colours(darks, "[data-bs-theme=dark] ")}
 """
   }
 
-  private val code = """
+  private val code =
+    """
 (function () {
   function each(list, work) { Array.prototype.forEach.call(list, work); }
   function picture(frame) {

@@ -39,9 +39,21 @@ private[store] final class Losses(store: ElementTrackingStore) {
       detail: String,
       otherwise: String = ""): Unit =
     store.write(
-      new LossRecord(id(told.query, entry, "failed"), told.query, told.executionId, told.time, what, entry, operator,
-        predicted.filter(_ >= 0).getOrElse(Double.NaN), Double.NaN, if (code.isEmpty) otherwise else code, detail),
-      true)
+      new LossRecord(
+        id(told.query, entry, "failed"),
+        told.query,
+        told.executionId,
+        told.time,
+        what,
+        entry,
+        operator,
+        predicted.filter(_ >= 0).getOrElse(Double.NaN),
+        Double.NaN,
+        if (code.isEmpty) otherwise else code,
+        detail
+      ),
+      true
+    )
 
   /** Loads that saved far less than predicted. */
   def ran(told: SparkListenerRegionsRan): Unit = elements(told.loads).foreach { load =>
@@ -50,7 +62,8 @@ private[store] final class Losses(store: ElementTrackingStore) {
       store.write(
         new LossRecord(id(told.query, entry, "measured"), told.query, told.executionId, told.time,
           "saved less than predicted", entry, "", predicted, saved, "CONTRADICTED", ""),
-        true)
+        true
+      )
     }
   }
 
@@ -62,10 +75,21 @@ private[store] final class Losses(store: ElementTrackingStore) {
       if (kept.loss(known).isEmpty) {
         val execution = kept.query(told.query).map(_.executionId).getOrElse(-1L)
         store.write(
-          new LossRecord(known, told.query, execution, told.time,
-            if (told.state == "abandoned") "not stored" else "not readable", told.entry, "", Double.NaN, Double.NaN,
-            told.code, told.detail),
-          true)
+          new LossRecord(
+            known,
+            told.query,
+            execution,
+            told.time,
+            if (told.state == "abandoned") "not stored" else "not readable",
+            told.entry,
+            "",
+            Double.NaN,
+            Double.NaN,
+            told.code,
+            told.detail
+          ),
+          true
+        )
       }
     }
 }
