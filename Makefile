@@ -6,6 +6,7 @@ SHELL := /bin/bash
 VENV := .venv
 PY := $(VENV)/bin/python
 JAR := spark_regions/jars/4.3/spark-regions-shim.jar
+REASONS := jvm-shim/src/main/resources/org/apache/spark/sql/regions/ui/reasons.properties
 SHIM_SOURCES := $(shell find jvm-shim/pom.xml jvm-shim/src/main -print 2>/dev/null)
 # A shim of a version manager can exist and not run: try, do not only look.
 PYTHON := $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
@@ -67,6 +68,7 @@ check: $(VENV)/.installed
 
 docs: $(VENV)/.installed
 	$(PY) -m spark_regions conf --markdown > docs/configuration.md
+	$(PY) -c 'from spark_regions.reasons import properties; print(properties(), end="")' > $(REASONS)
 
 format: $(VENV)/.installed
 	$(PY) -m ruff format .
