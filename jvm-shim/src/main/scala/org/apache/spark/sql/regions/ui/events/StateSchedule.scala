@@ -4,7 +4,7 @@ package org.apache.spark.sql.regions.ui.events
  * When to tell how things stand: at the start, when the planner's health changes, and some time after anything else
  * has changed. A large state waits longer, so that an event log grows by no more than a few megabytes an hour.
  */
-private[events] final class StateSchedule(intervalMillis: Long, now: () => Long = () => System.nanoTime() / 1000000) {
+private[ui] final class StateSchedule(intervalMillis: Long, now: () => Long = () => System.nanoTime() / 1000000) {
   import StateSchedule._
   private var pending = true
   private var lastHealth = ""
