@@ -96,9 +96,9 @@ def test_a_decline_is_shown_with_its_reason(application: Application, overview: 
 
 
 def test_cache_and_graph(application: Application, overview: dict[str, Any]) -> None:
-    entries = application.ui.until("/regions/cache/json", lambda facts: any(e.get("uses") for e in facts["entries"]))[
-        "entries"
-    ]
+    entries = application.ui.until(
+        "/regions/cache/json", lambda facts: any(e.get("uses") for e in facts["entries"])
+    )["entries"]
     used = next(entry for entry in entries if entry.get("uses"))
     assert used["state"] == "committed" and used["name"] == "ui job" and used["here"] and used["benefit"] >= 0
     graph = application.ui.until("/regions/graph/json", lambda facts: facts["nodes"] and facts["edges"])
@@ -180,9 +180,7 @@ def test_the_history_server_shows_the_same(folder: Path, application: Applicatio
         assert 'id="regions-link"' in past.get(f"/SQL/execution/?id={execution}")
 
 
-def test_without_our_jar_the_log_is_served_as_ever(
-    folder: Path, application: Application, logged: dict[str, Any]
-) -> None:
+def test_without_our_jar_the_log_is_served_as_ever(folder: Path, application: Application, logged: dict[str, Any]) -> None:
     execution = loaded(logged)["executionId"]
     with history_server(folder / "logs", folder, None) as server:
         past = Served(f"{server.base}/history/{application.id}")
