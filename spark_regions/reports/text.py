@@ -38,11 +38,11 @@ def show(report: Report, console: Console) -> None:
             console.print(Padding(Text(section.hint, style="dim"), (0, 0, 0, 2)))
     if report.candidates:
         console.print(Text("\nBest candidates", style="bold"))
-        best = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        best.add_column(CANDIDATE_COLUMNS[0], no_wrap=True, overflow="ellipsis")
+        best = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=True)
+        best.add_column(CANDIDATE_COLUMNS[0], no_wrap=True, overflow="ellipsis", ratio=1, min_width=20)
         for column in CANDIDATE_COLUMNS[1:-1]:
             best.add_column(column, justify="right", no_wrap=True)
-        best.add_column(CANDIDATE_COLUMNS[-1], overflow="fold")
+        best.add_column(CANDIDATE_COLUMNS[-1], no_wrap=True)
         for row in candidate_rows(report):
             best.add_row(*map(Text, row))
         console.print(best)
