@@ -42,7 +42,7 @@ def show(report: Report, console: Console) -> None:
         best.add_column(CANDIDATE_COLUMNS[0], no_wrap=True, overflow="ellipsis", ratio=1, min_width=20)
         for column in CANDIDATE_COLUMNS[1:-1]:
             best.add_column(column, justify="right", no_wrap=True)
-        best.add_column(CANDIDATE_COLUMNS[-1], no_wrap=True)
+        best.add_column(CANDIDATE_COLUMNS[-1], overflow="fold", max_width=18)
         for row in candidate_rows(report):
             best.add_row(*map(Text, row))
         console.print(best)

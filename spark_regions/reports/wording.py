@@ -177,7 +177,7 @@ def _parts(predicted: Mapping[str, float]) -> str:
     return f" ({', '.join(parts)})" if len(parts) > 1 else ""
 
 
-CANDIDATE_COLUMNS = ("point", "uses", "computing", "size", "saves a run", "one write", "so far")
+CANDIDATE_COLUMNS = ("point", "uses", "compute", "size", "saves", "write", "so far")
 
 
 def candidate_rows(report: Report) -> list[tuple[str, ...]]:
@@ -197,9 +197,9 @@ def candidate_rows(report: Report) -> list[tuple[str, ...]]:
 
 
 CANDIDATES_HINT = (
-    "Were the result stored before a run: uses · (computing / cores - reading), each point without what those above it "
-    "in the list already save. Sizes are estimates before "
-    "compression; reading and writing at the usual rates of Parquet."
+    "Saved in a run, were the result stored before it: uses · (compute / cores - reading), each point without what those "
+    "above it in the list already save. Sizes are estimates before compression; reading and writing at the usual rates "
+    "of Parquet."
 )
 
 
