@@ -198,8 +198,8 @@ def candidate_rows(report: Report) -> list[tuple[str, ...]]:
 
 CANDIDATES_HINT = (
     "Saved in a run, were the result stored before it: uses · (compute / cores - reading), each point without what "
-    "those above it in the list already save. Sizes are estimates before compression; reading and writing at the usual rates "
-    "of Parquet."
+    "those above it in the list already save. Sizes are estimates before compression; reading and writing at the "
+    "usual rates of Parquet."
 )
 
 
