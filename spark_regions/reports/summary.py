@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from spark_regions.reports.candidates import Candidate, best
 from spark_regions.reports.eventlog import events, open_log
-from spark_regions.reports.ledger import WANTED, Application, Ledger
+from spark_regions.reports.ledger import READS, WANTED, Application, Ledger
 from spark_regions.reports.savings import Measured
 
 SAVING_KINDS = ("load", "recall", "share", "skew")
@@ -142,7 +142,9 @@ def closed(ledger: Ledger, prices: Prices, notes: list[str] | None = None) -> Re
     own = [stored for stored in ledger.stored.values() if not stored.gone]
     held = sum(int(entry.get("bytes") or 0) for entry in entries) if entries else sum(each.bytes for each in own)
     lineages = [str(entry.get("lineage")) for entry in entries]
-    planning = ledger.planning
+    planning, measured = ledger.planning, ledger.savings.measured
+    # Also of queries that failed, or whose end is not in the log.
+    reads = sum(ledger.actions[kind] for kind in READS)
     return Report(
         application=application,
         queries=len(ledger.queries),
@@ -164,7 +166,7 @@ def closed(ledger: Ledger, prices: Prices, notes: list[str] | None = None) -> Re
         write_task_seconds=sum(each.seconds for each in ledger.stored.values()),
         held_bytes=held,
         predicted=dict(ledger.savings.predicted),
-        measured=ledger.savings.measured,
+        measured=replace(measured, unmeasured=max(reads - measured.by_runs - measured.by_log, 0)),
         query_points=tuple(ledger.query_points),
         candidates=tuple(best(ledger.lineages, max(application.cores, 1), lineages)),
         prices=prices,

@@ -65,6 +65,13 @@ def test_columns_computed_from_a_source_are_a_candidate_and_the_source_is_none(t
     assert report(tmp_path, [*start(), decided(1, alone), ran(1, 3.0, {0: (4.0, 100)})]).candidates == ()
 
 
+def test_a_read_whose_query_has_no_end_in_the_log_counts_as_not_measured(tmp_path: Path) -> None:
+    again = decided(3, [node(0, "b")], [action("load", 0, "e1", 1.0)])
+    found = report(tmp_path, [*reused(), again])
+    assert (found.measured.by_log, found.measured.unmeasured) == (1, 1)
+    assert "as measured of 1 of 2 reads" in text(found)
+
+
 def test_what_is_not_measured_adds_nothing(tmp_path: Path) -> None:
     shared = decided(3, [node(0, "x")], [action("share", 0, saving=1.5)])
     found = report(tmp_path, [*start(), shared, ran(3, 1.0, {0: (1.0, None)})])
