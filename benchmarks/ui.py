@@ -1,7 +1,7 @@
 """What the Regions tab costs: time of its pages, growth of the event log, heap of the driver.
 
-The same thousand queries by the plugin with the tab and without it, and a query of a thousand operators. Pages are asked for over
-HTTP, `rounds` times each. The log's growth is that of our events over all others.
+The same thousand queries by the plugin with the tab and without it, and a query of a thousand operators. Pages are
+asked for over HTTP, `rounds` times each. The log's growth is that of our events over all others.
 """
 
 from __future__ import annotations

@@ -54,7 +54,8 @@ def main(folder: Path, port: str, queries: int, confs: dict[str, str]) -> None:
     sums = [rows.where(f"id > {number}").groupBy("k").count().collect() for number in range(queries)]
     after = heap_bytes(spark)
     wide: DataFrame = reduce(
-        DataFrame.unionAll, [rows.where(f"id <> {number}").selectExpr(f"k + {number} AS v") for number in range(BRANCHES)]
+        DataFrame.unionAll,
+        [rows.where(f"id <> {number}").selectExpr(f"k + {number} AS v") for number in range(BRANCHES)],
     )
     many = wide.where("v < 0").limit(5).collect()
     facts = {"heap_before": before, "heap_after": after, "digest": hash((str(sums), str(many)))}

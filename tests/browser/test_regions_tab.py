@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -89,9 +88,10 @@ def column(browser: Chrome, table: str, name: str) -> list[str]:
     """The cells of a column that are shown, from above."""
     cells: list[str] = browser.execute_script(
         """var table = document.getElementById(arguments[0]), name = arguments[1];
-        var at = Array.from(table.tHead.rows[0].cells).findIndex(c => c.textContent.replace(/[\\u25b4\\u25be\\s]+$/, '').trim() === name);
-        return Array.from(table.tBodies[0].rows).filter(r => r.offsetParent).map(r =>
-          r.cells[at].getAttribute('sorttable_customkey') || r.cells[at].textContent.trim());""",
+        var plain = cell => cell.textContent.replace(/[\\u25b4\\u25be\\s]+$/, '').trim();
+        var at = Array.from(table.tHead.rows[0].cells).findIndex(cell => plain(cell) === name);
+        var shown = Array.from(table.tBodies[0].rows).filter(row => row.offsetParent).map(row => row.cells[at]);
+        return shown.map(cell => cell.getAttribute('sorttable_customkey') || cell.textContent.trim());""",
         table,
         name,
     )
@@ -115,7 +115,7 @@ def test_from_spark_s_sql_tab_to_our_page_and_back(
     execution = next(q["executionId"] for q in queries if q["query"] == load["query"])
     browser.get(f"{application.ui.base}/SQL/execution/?id={execution}")
     css(browser, "#regions-link").click()
-    assert css(browser, "h3").text.strip() == f"Regions of SQL execution {execution}"
+    assert css(browser, ".container-fluid h3").text.strip() == f"Regions of SQL execution {execution}"
     said = css(browser, f"#regions-actions-{load['query']} tbody").text
     assert load["entry"][:11] in said and load["code"] in said
     shown = re.search(r"([0-9.]+) (s|ms)", said)
@@ -168,7 +168,7 @@ def test_the_graph_opens_zooms_and_moves(browser: Chrome, application: Applicati
     nodes = application.ui.json("/regions/graph/json")["nodes"]
     boxes = browser.execute_script("return document.querySelectorAll('#regions-graph .regions-box').length")
     assert boxes == len(nodes) == len(column(browser, "regions-operators", "Uses"))
-    seen = [picture.get_attribute("viewBox")]
+    seen = [picture.get_dom_attribute("viewBox")]
     for act in (
         lambda: css(browser, "[data-zoom=in]").click(),
         lambda: picture.send_keys("+"),
@@ -176,9 +176,9 @@ def test_the_graph_opens_zooms_and_moves(browser: Chrome, application: Applicati
         lambda: css(browser, "[data-zoom=fit]").click(),
     ):
         act()
-        seen.append(picture.get_attribute("viewBox"))
+        seen.append(picture.get_dom_attribute("viewBox"))
     assert all(before != after for before, after in zip(seen, seen[1:], strict=False))
-    width, height = (float(picture.get_attribute(f"data-{side}") or 0) for side in ("width", "height"))
+    width, height = (float(picture.get_dom_attribute(f"data-{side}") or 0) for side in ("width", "height"))
     assert [float(number) for number in (seen[-1] or "").split()] == [0, 0, width, height]
 
 
@@ -187,10 +187,13 @@ def test_every_control_has_a_name_and_every_picture_its_words(browser: Chrome, a
         browser.get(f"{application.ui.base}/regions/{page}")
         css(browser, "nav[aria-label='Regions pages']")
         nameless = browser.execute_script(
-            """return Array.from(document.querySelectorAll('.container-fluid button, .container-fluid input, .container-fluid svg'))
-            .filter(e => e.tagName === 'svg' ? !e.querySelector('title').textContent : e.tagName === 'INPUT' ?
-              !document.querySelector('label[for="' + e.id + '"]') : !(e.getAttribute('aria-label') || e.textContent.trim()))
-            .map(e => e.outerHTML.slice(0, 200))"""
+            """var named = {
+              svg: e => e.querySelector('title').textContent,
+              INPUT: e => document.querySelector('label[for="' + e.id + '"]'),
+              BUTTON: e => e.getAttribute('aria-label') || e.textContent.trim()};
+            var found = ['button', 'input', 'svg'].flatMap(
+              kind => Array.from(document.querySelectorAll('.container-fluid ' + kind)));
+            return found.filter(e => !named[e.tagName](e)).map(e => e.outerHTML.slice(0, 200))"""
         )
         assert nameless == []
         assert css(browser, "a[aria-current=page]").text
