@@ -13,6 +13,8 @@ from spark_regions.costs.rates import Rates
 PROBE_SECONDS = 0.1
 _CHUNK = b"\xa5" * (256 * 1024)
 _WEIGHT = 0.3
+_TELLING_BYTES = 4e6
+"""What takes less than this is mostly class loading and compilation, and teaches little."""
 _MIN_BYTES = 256 * 1024
 
 
@@ -62,6 +64,8 @@ def rates_of(learned: Mapping[str, float]) -> Rates:
         rates = replace(rates, write_bytes_per_second=learned["write"])
     if learned.get("ratio", 0) > 0:
         rates = replace(rates, stored_ratio=learned["ratio"])
+    if learned.get("persist_write", 0) > 0:
+        rates = replace(rates, persist_write_bytes_per_second=learned["persist_write"])
     if learned.get("persisted_ratio", 0) > 0:
         rates = replace(rates, persisted_ratio=learned["persisted_ratio"])
     return rates
@@ -81,12 +85,15 @@ def observed_rate(size_bytes: float, task_seconds: float, overhead_seconds: floa
     return round(size_bytes / busy, 3)
 
 
-def blended(before: float | None, observed: float) -> float:
-    """Exponential average, which follows a machine that changes.
+def blended(before: float | None, observed: float, size_bytes: float | None = None) -> float:
+    """Exponential average, which follows a machine that changes; of a size that tells little, less.
 
     >>> blended(100.0, 200.0)
     130.0
     >>> blended(None, 200.0)
     200.0
+    >>> blended(100.0, 200.0, 4e6)
+    115.0
     """
-    return observed if before is None else before + _WEIGHT * (observed - before)
+    weight = _WEIGHT if size_bytes is None else _WEIGHT * size_bytes / (size_bytes + _TELLING_BYTES)
+    return observed if before is None else before + weight * (observed - before)

@@ -9,10 +9,18 @@ WRITE_OVERHEAD_SECONDS = 0.05
 READ_BYTES_PER_SECOND = 150e6
 WRITE_BYTES_PER_SECOND = 60e6
 """What one core decodes and encodes in Parquet before anything was observed; a slower disk lowers them."""
-PERSIST_READ_BYTES_PER_SECOND = 500e6
-PERSIST_WRITE_BYTES_PER_SECOND = 200e6
-PERSIST_OVERHEAD_SECONDS = 0.02
-"""The same for the columnar format of Spark's block manager."""
+PERSIST_READ_BYTES_PER_SECOND = 100e6
+PERSIST_WRITE_BYTES_PER_SECOND = 20e6
+PERSIST_READ_OVERHEAD_SECONDS = 0.03
+PERSIST_WRITE_OVERHEAD_SECONDS = 0.2
+"""The same for compressed rows in the block manager. A kept plan is planned apart, and runs as a job of its own."""
+CARRIED_BYTES_PER_SECOND = 30e6
+"""What one core writes to a shuffle, reads from it, and sorts."""
+
+
+def carried_seconds(more_bytes: float, parallelism: int) -> float:
+    """What columns take that a query carries through its shuffles for others only."""
+    return max(0.0, more_bytes) / CARRIED_BYTES_PER_SECOND / max(parallelism, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +28,7 @@ class Rates:
     """Speed of one task at a store location.
 
     :param stored_ratio: bytes of the files per estimated byte of the rows
-    :param persisted_ratio: the same of the block manager's columnar format
+    :param persisted_ratio: the same of what the block manager keeps
     """
 
     read_bytes_per_second: float = READ_BYTES_PER_SECOND
@@ -28,7 +36,9 @@ class Rates:
     read_overhead_seconds: float = READ_OVERHEAD_SECONDS
     write_overhead_seconds: float = WRITE_OVERHEAD_SECONDS
     stored_ratio: float = 1.0
-    persisted_ratio: float = 0.7
+    persisted_ratio: float = 0.4
+    persist_read_bytes_per_second: float = PERSIST_READ_BYTES_PER_SECOND
+    persist_write_bytes_per_second: float = PERSIST_WRITE_BYTES_PER_SECOND
 
     def read_seconds(self, size_bytes: float, parallelism: int) -> float:
         """Eq. 4, card · width / bps, spread over the cores, with a fixed part for every load.
@@ -53,10 +63,12 @@ class Rates:
         """To read what is kept in the block manager, or in the store."""
         if not persisted:
             return self.read_seconds(size_bytes, parallelism)
-        return size_bytes / PERSIST_READ_BYTES_PER_SECOND / max(parallelism, 1) + PERSIST_OVERHEAD_SECONDS
+        busy = size_bytes / self.persist_read_bytes_per_second / max(parallelism, 1)
+        return busy + PERSIST_READ_OVERHEAD_SECONDS
 
     def level_write_seconds(self, size_bytes: float, parallelism: int, persisted: bool) -> float:
         """To keep it there while it is computed."""
         if not persisted:
             return self.write_seconds(size_bytes, parallelism)
-        return size_bytes / PERSIST_WRITE_BYTES_PER_SECOND / max(parallelism, 1) + PERSIST_OVERHEAD_SECONDS
+        busy = size_bytes / self.persist_write_bytes_per_second / max(parallelism, 1)
+        return busy + PERSIST_WRITE_OVERHEAD_SECONDS

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from spark_regions.costs.calibrate import blended, rates_of
+from spark_regions.costs.calibrate import blended, observed_rate, rates_of
 from spark_regions.costs.rates import Rates
 from spark_regions.dag.plan import Plan, Signature, parse_plan
 from spark_regions.planner.decide import Confs
@@ -37,6 +37,7 @@ class Ahead:
     def __init__(self, graph: OperatorGraph) -> None:
         self.graph = graph
         self.persists = Persists()
+        self._timed: set[str] = set()
         run = graph.run
         self._recorded = decoded(graph.catalog.read(lambda connection: steps_of(connection, run.name, run.id)))
         self.horizon = Horizon(self._recorded)
@@ -149,10 +150,15 @@ class Ahead:
                 actions.append({"kind": "unpersist", "entry": name})
         return actions
 
-    def resized(self, name: str, size: int) -> None:
-        """The real size of something persisted."""
+    def resized(self, name: str, size: int, seconds: float = 0.0) -> None:
+        """The real size of something persisted, and the task-seconds that keeping it took."""
         self.persists.resize(name, size)
         kept = self.persists.get(name)
+        rate = observed_rate(float(size), seconds, 0.0)
+        if rate is not None and kept is not None and name not in self._timed:
+            self._timed.add(name)
+            before = self.graph.calibration.get("persist_write", Rates().persist_write_bytes_per_second)
+            self.graph.learn("persist_write", blended(before, rate, float(size)))
         if kept is None or kept.planned is None:
             return
         self.horizon.resized(kept.planned, float(size))

@@ -225,9 +225,10 @@ class Horizon:
             return None
         place, now = self._places[query]
         known = self.steps[place].measured
-        return Measured(
-            *({now[n]: v for n, v in values.items() if n in now} for values in (known.seconds, known.rows, known.bytes))
+        seconds, rows, sizes = (
+            {now[n]: v for n, v in values.items() if n in now} for values in (known.seconds, known.rows, known.bytes)
         )
+        return Measured(seconds, rows, sizes)
 
     def ran(self, query: int) -> None:
         """A query has ended well."""
@@ -345,14 +346,18 @@ def with_carried(measured: Measured, carried: Measured | None) -> Measured:
     """What was seen now, and what was known of the nodes that did not run."""
     if carried is None:
         return measured
+    certain = {node: spent for node, spent in measured.seconds.items() if node not in measured.widened}
     return Measured(
-        {**carried.seconds, **measured.seconds},
+        {**measured.seconds, **carried.seconds, **certain},
         {**carried.rows, **measured.rows},
         {**carried.bytes, **measured.bytes},
+        measured.widened - carried.seconds.keys(),
     )
 
 
-def measured_of(event: Mapping[str, Any], parallelism: int, spared: Iterable[int]) -> Measured:
+def measured_of(
+    event: Mapping[str, Any], parallelism: int, spared: Iterable[int], widened: Iterable[int] = ()
+) -> Measured:
     """The numbers of an `executed` event, without nodes that did not run or that something stood in for."""
     left_out = set(spared)
     values: dict[str, dict[int, float]] = {"seconds": {}, "rows": {}, "bytes": {}}
@@ -361,7 +366,7 @@ def measured_of(event: Mapping[str, Any], parallelism: int, spared: Iterable[int
             value = node.get(name)
             if value is not None and (name != "seconds" or int(node["id"]) not in left_out):
                 found[int(node["id"])] = float(value) / (parallelism if name == "seconds" else 1)
-    return Measured(values["seconds"], values["rows"], values["bytes"])
+    return Measured(values["seconds"], values["rows"], values["bytes"], frozenset(widened) & values["seconds"].keys())
 
 
 def decoded(bodies: Iterable[bytes]) -> list[Step]:

@@ -51,6 +51,7 @@ class Remembered:
     :param position: how many queries were decided before
     :param shared: nodes that one computation stands in for
     :param recalled: nodes that are read from the block manager
+    :param widened: nodes that carry columns for other queries
     :param alone: whether nothing is loaded, stored or persisted in it
     """
 
@@ -61,6 +62,7 @@ class Remembered:
     loads: dict[str, tuple[int, float, float]] = field(default_factory=dict)
     shared: set[int] = field(default_factory=set)
     recalled: set[int] = field(default_factory=set)
+    widened: set[int] = field(default_factory=set)
     alone: bool = True
     decided: float = field(default_factory=time.monotonic)
 
@@ -152,6 +154,8 @@ class Session:
         for share in proposal.shares:
             remembered.shared.update(share.nodes)
             actions += _share(share)
+        made = [a["node"] for a in actions if a["kind"] in ("store", "persist") and a.get("ref") is not None]
+        remembered.widened |= {below for node in made for below in plan.below(node)}
         remembered.recalled |= {a["node"] for a in actions if a["kind"] in ("recall", "persist")}
         answer = self._answer(actions, declines + proposal.declines)
         answer["regions"] = region_note(plan, proposal, actions, planned, parallelism)
@@ -173,7 +177,7 @@ class Session:
             query = event.get("query")
             self.store.release(self.run, str(event["entry"]), None if query is None else int(query))
         elif kind == "persisted":
-            self.ahead.resized(str(event["entry"]), int(event.get("bytes") or 0))
+            self.ahead.resized(str(event["entry"]), int(event.get("bytes") or 0), float(event.get("seconds") or 0))
         elif kind == "dropped":
             self.ahead.dropped(str(event["entry"]), event.get("code"))
         elif kind == "heartbeat":
@@ -335,7 +339,7 @@ class Session:
         """Keep the query as a step of this run."""
         if remembered.position < MAX_STEPS:
             below = {each for n in partial if n in remembered.plan.nodes for each in remembered.plan.below(n)}
-            seen = measured_of(event, remembered.parallelism, below)
+            seen = measured_of(event, remembered.parallelism, below, remembered.widened)
             body = encode(remembered.message, with_carried(seen, self.ahead.horizon.carried(query)))
             if body is not None:
                 self.graph.record_step(remembered.position, body)
@@ -357,7 +361,8 @@ class Session:
         if size:
             rate = observed_rate(float(size), float(seconds), rates.read_overhead_seconds)
             if rate is not None:
-                self.graph.learn("read", blended(self.graph.calibration.get("read"), rate))
+                before = self.graph.calibration.get("read", rates.read_bytes_per_second)
+                self.graph.learn("read", blended(before, rate, float(size)))
         if remembered is None or name not in remembered.loads:
             return
         _, predicted, fresh = remembered.loads[name]
@@ -386,7 +391,7 @@ class Session:
         seconds = float(event.get("seconds") or 0)
         rate = observed_rate(float(size), seconds, rates_of(self.graph.calibration).write_overhead_seconds)
         if rate is not None:
-            self.graph.learn("write", blended(self.graph.calibration.get("write"), rate))
+            self.graph.learn("write", blended(self.graph.calibration.get("write"), rate, float(size)))
 
 
 def _room(entry: Entry, point: Point, budget: int, now: float) -> Admit:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from spark_regions.costs.rates import Rates
+from spark_regions.costs.rates import Rates, carried_seconds
 from spark_regions.dag.plan import Plan, Shared, Signature
 from spark_regions.dag.records import GraphView, Variant
 from spark_regions.recycle.frequency import (
@@ -188,6 +188,7 @@ def shared_points(
         width = max(shared.row_bytes, node.row_bytes, 1.0)
         stored = cardinality.value * width * rates.stored_ratio
         narrow = cardinality.value * max(min(node.row_bytes, width), 1.0) * rates.stored_ratio
+        carried = carried_seconds(cardinality.value * (width - node.row_bytes), parallelism)
         probability = max((p for p in total_probabilities(plan, view, rule).values()), default=0.0)
         exact = nodes.get(shared.node)
         here = recompute.get(shared.node)
@@ -206,7 +207,7 @@ def shared_points(
                 session=float(before),
                 probability=max(probability, exact.probability if exact else 0.0),
                 ref=shared.ref,
-                extra_seconds=max(0.0, seconds.value - here.value) if here else 0.0,
+                extra_seconds=max(max(0.0, seconds.value - here.value) if here else 0.0, carried),
             )
         )
     return found

@@ -82,7 +82,7 @@ def run(folder: Path, name: str, *words: str, **confs: str) -> tuple[dict[str, A
         check=False,
         cwd=folder,
         env={**os.environ, "HOME": str(folder), "JDK_JAVA_OPTIONS": f"-Duser.home={folder}"},
-        timeout=300,
+        timeout=900,
     )
     answers = [line.removeprefix("ANSWER ") for line in result.stdout.splitlines() if line.startswith("ANSWER ")]
     assert result.returncode == 0 and len(answers) == 1, result.stdout + result.stderr

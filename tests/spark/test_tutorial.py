@@ -52,7 +52,7 @@ def test_the_tutorial_runs(tmp_path: Path) -> None:
         check=False,
         cwd=folder,
         env=environment(tmp_path),
-        timeout=600,
+        timeout=1200,
     )
     assert result.returncode == 0, result.stdout + result.stderr
     outputs = iter(result.stdout.split(f"{MARK}\n"))

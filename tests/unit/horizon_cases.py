@@ -12,7 +12,7 @@ from spark_regions.recycle.horizon.program import PERSIST, making_seconds, read_
 from spark_regions.recycle.horizon.results import Result
 from spark_regions.recycle.horizon.steps import Measured, Step
 
-RATES = Rates(persisted_ratio=1.0)
+RATES = Rates(persisted_ratio=1.0, persist_read_bytes_per_second=500e6, persist_write_bytes_per_second=200e6)
 
 
 def step(

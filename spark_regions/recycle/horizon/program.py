@@ -11,15 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from spark_regions.costs.rates import Rates
+from spark_regions.costs.rates import Rates, carried_seconds
 from spark_regions.recycle.horizon.results import Place, Result
 from spark_regions.recycle.horizon.steps import Step
 
 PERSIST, STORE = "persist", "store"
 LEVELS = (PERSIST, STORE)
 GAP = 0.005
-CARRIED_BYTES_PER_SECOND = 30e6
-"""What one core writes to a shuffle, reads from it, and sorts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +117,7 @@ def write_seconds(result: Result, level: str, rates: Rates, parallelism: int) ->
 def making_seconds(result: Result, place: Place, level: str, rates: Rates, parallelism: int) -> float:
     """To keep it while the place is computed: its columns that the query does not need are moved and sorted as well."""
     more = 0.0 if place.exact else max(0.0, result.bytes - place.bytes)
-    return write_seconds(result, level, rates, parallelism) + more / CARRIED_BYTES_PER_SECOND / max(parallelism, 1)
+    return write_seconds(result, level, rates, parallelism) + carried_seconds(more, parallelism)
 
 
 def trees(steps: Sequence[Step], ahead: Sequence[int], found: Sequence[Result]) -> dict[int, Tree]:

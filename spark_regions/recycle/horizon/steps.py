@@ -21,11 +21,13 @@ class Measured:
     """What was seen of a query's nodes; a node that did not run, or is not counted, is left out.
 
     :param seconds: wall seconds of the node alone: its task-seconds over the cores
+    :param widened: nodes that carried columns for others than their own query, and took longer for it
     """
 
     seconds: Mapping[int, float] = field(default_factory=dict)
     rows: Mapping[int, float] = field(default_factory=dict)
     bytes: Mapping[int, float] = field(default_factory=dict)
+    widened: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,7 @@ def encode(message: Mapping[str, Any], measured: Measured) -> bytes | None:
     document = {name: message[name] for name in _PLAN_FIELDS if name in message}
     for name in ("seconds", "rows", "bytes"):
         document[name] = {str(node): round(value, 6) for node, value in getattr(measured, name).items()}
+    document["widened"] = sorted(measured.widened)
     body = zlib.compress(json.dumps(document, separators=(",", ":")).encode(), 6)
     return body if len(body) <= MAX_BODY_BYTES else None
 
@@ -80,9 +83,10 @@ def decode(body: bytes) -> Step:
     """
     try:
         document = json.loads(zlib.decompress(body))
-        measured = Measured(
-            *({int(k): float(v) for k, v in document[name].items()} for name in ("seconds", "rows", "bytes"))
+        seconds, rows, sizes = (
+            {int(k): float(v) for k, v in document[name].items()} for name in ("seconds", "rows", "bytes")
         )
+        measured = Measured(seconds, rows, sizes, frozenset(map(int, document.get("widened") or ())))
     except (zlib.error, ValueError, KeyError, AttributeError, TypeError) as error:
         raise InvalidRequest(f"recorded step: {type(error).__name__}: {error}") from error
     return Step(query_part(parse_plan(document)), measured)
@@ -91,9 +95,11 @@ def decode(body: bytes) -> Step:
 def completed(steps: Sequence[Step]) -> list[Step]:
     """The steps; what was not seen of a node is taken from the same operator on the same rows in other steps.
 
-    A node below something that was loaded did not run in that query, but perhaps in another.
+    A node below something that was loaded did not run in that query, but perhaps in another. What a node took that was
+    widened for other queries counts only where nothing else is known.
     """
     seconds: dict[tuple[str, str], list[float]] = {}
+    widened: dict[tuple[str, str], list[float]] = {}
     rows: dict[str, float] = {}
     for step in steps:
         for number, node in step.plan.nodes.items():
@@ -101,7 +107,8 @@ def completed(steps: Sequence[Step]) -> list[Step]:
                 continue
             if number in step.measured.seconds:
                 key = (node.signature.lineage, node.operator)
-                seconds.setdefault(key, []).append(step.measured.seconds[number])
+                seen = widened if number in step.measured.widened else seconds
+                seen.setdefault(key, []).append(step.measured.seconds[number])
             if number in step.measured.rows:
                 rows[node.signature.lineage] = step.measured.rows[number]
     found = []
@@ -111,10 +118,12 @@ def completed(steps: Sequence[Step]) -> list[Step]:
         for number, node in step.plan.nodes.items():
             if node.signature is None:
                 continue
-            elsewhere = seconds.get((node.signature.lineage, node.operator))
-            if number not in known_seconds and elsewhere:
-                known_seconds[number] = sum(elsewhere) / len(elsewhere)
+            key = (node.signature.lineage, node.operator)
+            if key in seconds and (number not in known_seconds or number in step.measured.widened):
+                known_seconds[number] = sum(seconds[key]) / len(seconds[key])
+            elif key in widened and number not in known_seconds:
+                known_seconds[number] = sum(widened[key]) / len(widened[key])
             if number not in known_rows and node.signature.lineage in rows:
                 known_rows[number] = rows[node.signature.lineage]
-        found.append(Step(step.plan, Measured(known_seconds, known_rows, step.measured.bytes)))
+        found.append(replace(step, measured=replace(step.measured, seconds=known_seconds, rows=known_rows)))
     return found

@@ -52,8 +52,10 @@ final class Recycling(
       tell("dropped", use.entry, query, Refusal("LAST_USE"))
     } else {
       persisted.bytes(use.entry).foreach { bytes =>
-        planner.observe(event("persisted", use.entry, query, "bytes" -> bytes))
-        events.entry(use.entry, "persisted", query, bytes = bytes)
+        val seconds = persisted.seconds(use.entry)
+        val told = Seq("bytes" -> bytes) ++ seconds.map("seconds" -> _)
+        planner.observe(event("persisted", use.entry, query, told: _*))
+        events.entry(use.entry, "persisted", query, bytes = bytes, seconds = seconds.getOrElse(0.0))
       }
     }
 

@@ -4,10 +4,12 @@ import java.util.{LinkedHashMap => JLinkedHashMap}
 
 import scala.jdk.CollectionConverters._
 
+import org.apache.spark.internal.config.Kryo
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.QueryExecution
-import org.apache.spark.sql.execution.columnar.InMemoryRelation
+import org.apache.spark.sql.execution.columnar.{CachedRDDBuilder, InMemoryRelation}
+import org.apache.spark.sql.execution.metric.SQLMetrics
 import org.apache.spark.sql.regions.Refusal
 import org.apache.spark.sql.regions.rules.OptimizerRuns
 import org.apache.spark.storage.StorageLevel
@@ -35,11 +37,22 @@ final class Persisted {
       val relation = OptimizerRuns.bypass {
         val settled = plan.clone()
         settled.setAnalyzed()
-        InMemoryRelation(StorageLevel.fromString(level), new QueryExecution(session, settled), None)
+        inMemory(StorageLevel.fromString(level), new QueryExecution(session, settled))
       }
       val made = Held(relation, columns, conjuncts)
       held.put(entry, made)
       made
+    }
+  }
+
+  private def inMemory(level: StorageLevel, execution: QueryExecution): InMemoryRelation = {
+    val conf = execution.sparkSession.sparkContext.conf
+    // Kryo would fail on a class that nobody registered, when a block moves to disk: Spark's own format is registered.
+    if (conf.get(Kryo.KRYO_REGISTRATION_REQUIRED)) InMemoryRelation(level, execution, None)
+    else {
+      val keepTime = SQLMetrics.createNanoTimingMetric(execution.sparkSession.sparkContext, "time to keep")
+      val format = new RowBatches(keepTime)
+      InMemoryRelation(CachedRDDBuilder(format, level, execution.executedPlan, None, execution.logical), execution)
     }
   }
 
@@ -55,6 +68,10 @@ final class Persisted {
   /** Bytes in memory and on disk, once all of its partitions have been computed. */
   def bytes(entry: String): Option[Long] = synchronized(Option(held.get(entry))).map(_.relation.cacheBuilder)
     .filter(_.isCachedColumnBuffersLoaded).map(_.materializedSizeInBytes)
+
+  /** Task-seconds that keeping it took, where its format counts them. */
+  def seconds(entry: String): Option[Double] = synchronized(Option(held.get(entry)))
+    .flatMap(kept => RowBatches.time(kept.relation)).map(_.value / 1e9)
 
   def drop(entry: String): Unit = synchronized {
     Option(held.remove(entry)).foreach(_.relation.cacheBuilder.clearCache())

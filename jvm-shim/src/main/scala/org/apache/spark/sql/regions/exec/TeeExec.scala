@@ -25,7 +25,10 @@ case class TeeExec(child: SparkPlan, @transient order: StoreOrder) extends Unary
   override def vectorTypes: Option[Seq[String]] = child.vectorTypes
 
   override lazy val metrics: Map[String, SQLMetric] =
-    Map("numOutputRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows"))
+    Map(
+      "numOutputRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows"),
+      TeeExec.writeTime -> SQLMetrics.createNanoTimingMetric(sparkContext, "time to write")
+    )
 
   override protected def stringArgs: Iterator[Any] = Iterator(Tee.label(order))
 
@@ -35,11 +38,14 @@ case class TeeExec(child: SparkPlan, @transient order: StoreOrder) extends Unary
   override protected def doExecute(): RDD[InternalRow] = {
     val rdd = child.execute()
     val numRows = longMetric("numOutputRows")
+    val writeTime = longMetric(TeeExec.writeTime)
     Stores.activate(order, schemaToStore, rdd, session) match {
       case None => rdd
       case Some((spec, reports)) =>
         rdd.mapPartitionsWithIndexInternal { (index, rows) =>
-          if (spec.active) new TeeRows(rows, new TeeWriter(spec, reports, index, TaskContext.get()), numRows) else rows
+          if (spec.active) {
+            new TeeRows(rows, new TeeWriter(spec, reports, index, TaskContext.get(), writeTime), numRows)
+          } else rows
         }
     }
   }
@@ -47,17 +53,23 @@ case class TeeExec(child: SparkPlan, @transient order: StoreOrder) extends Unary
   override protected def doExecuteColumnar(): RDD[ColumnarBatch] = {
     val rdd = child.executeColumnar()
     val numRows = longMetric("numOutputRows")
+    val writeTime = longMetric(TeeExec.writeTime)
     Stores.activate(order, schemaToStore, rdd, session) match {
       case None => rdd
       case Some((spec, reports)) =>
         rdd.mapPartitionsWithIndexInternal { (index, batches) =>
-          if (spec.active) new TeeBatches(batches, new TeeWriter(spec, reports, index, TaskContext.get()), numRows)
-          else batches
+          if (spec.active) {
+            new TeeBatches(batches, new TeeWriter(spec, reports, index, TaskContext.get(), writeTime), numRows)
+          } else batches
         }
     }
   }
 
   override protected def withNewChildInternal(newChild: SparkPlan): TeeExec = copy(child = newChild)
+}
+
+object TeeExec {
+  val writeTime: String = "writeTime"
 }
 
 private final class TeeRows(in: Iterator[InternalRow], out: TeeWriter, count: SQLMetric) extends Iterator[InternalRow] {

@@ -14,6 +14,7 @@ import org.apache.spark.TaskContext
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.execution.datasources.parquet.ParquetWriteSupport
+import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.regions.Refusal
 import org.apache.spark.sql.types.StructType
@@ -70,7 +71,12 @@ private[exec] object TeeSpec {
 }
 
 /** Writes the rows of one pass over one partition. A fault here ends the storing, never the task. */
-private[exec] final class TeeWriter(spec: TeeSpec, reports: StoreReports, partition: Int, context: TaskContext)
+private[exec] final class TeeWriter(
+    spec: TeeSpec,
+    reports: StoreReports,
+    partition: Int,
+    context: TaskContext,
+    writeTime: SQLMetric)
     extends Logging {
   import TeeWriter._
 
@@ -191,10 +197,12 @@ private[exec] final class TeeWriter(spec: TeeSpec, reports: StoreReports, partit
     }
   }
 
-  private def report(file: String, bytes: Long, problem: Option[Refusal]): Unit =
+  private def report(file: String, bytes: Long, problem: Option[Refusal]): Unit = {
+    writeTime += nanos
     reports.add(
       PartitionReport(
         partition, context.stageAttemptNumber(), context.attemptNumber(), file, rows, bytes, nanos, problem))
+  }
 }
 
 private[exec] object TeeWriter {

@@ -4,6 +4,7 @@ import org.apache.spark.sql.catalyst.plans.physical.RangePartitioning
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.exchange._
 import org.apache.spark.sql.execution.window.WindowExecBase
+import org.apache.spark.sql.regions.exec.{RowBatches, TeeExec}
 
 /** What is known of a node, or of a load, after a run; None where Spark does not count it. */
 final case class Observed(rows: Option[Long], bytes: Option[Long], seconds: Option[Double])
@@ -133,7 +134,7 @@ final class ExecutedQuery(walked: WalkedPlan, stages: Seq[StageSums], failed: Bo
       id(operator, name).flatMap(stage(_)).map(_ / unitsPerSecond).getOrElse(0.0)
     val out = if (operator.foreign) stageRows(operator, stage) else rowsForCost(operator)
     val in = operator.children.map(child => if (operator.foreign) stageRows(child, stage) else rowsForCost(child)).sum
-    val exact = seconds("sortTime", 1e3) +
+    val exact = seconds("sortTime", 1e3) + seconds(TeeExec.writeTime, 1e9) + seconds(RowBatches.keepTime, 1e9) +
       (if (segments(operator.writes)) seconds("shuffleWriteTime", 1e9) else 0) +
       (if (segments(operator.reads)) seconds("fetchWaitTime", 1e3) else 0)
     val atLeast = seconds("scanTime", 1e3) + seconds("pythonProcessingTime", 1e3)

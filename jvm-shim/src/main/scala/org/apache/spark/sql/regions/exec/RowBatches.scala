@@ -1,0 +1,172 @@
+package org.apache.spark.sql.regions.exec
+
+import java.io.{ByteArrayInputStream, ByteArrayOutputStream, DataInputStream, DataOutputStream}
+
+import org.apache.spark.{SparkEnv, SparkException}
+import org.apache.spark.io.CompressionCodec
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.columnar.{CachedBatch, CachedBatchSerializer}
+import org.apache.spark.sql.execution.columnar.InMemoryRelation
+import org.apache.spark.sql.execution.metric.SQLMetric
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.vectorized.ColumnarBatch
+import org.apache.spark.storage.StorageLevel
+import org.apache.spark.unsafe.Platform
+
+/**
+ * Rows in Spark's own binary format, one behind the other, compressed.
+ *
+ * @param rawBytes of the rows and their lengths, before compression
+ */
+final case class RowBatch(numRows: Int, rawBytes: Int, compressed: Array[Byte]) extends CachedBatch {
+  override def sizeInBytes: Long = compressed.length
+}
+
+/**
+ * Keeps rows as they come. Spark's columnar format takes less memory and is pruned by column, but building it costs about as much as
+ * many a query that it saves: what is kept for two or three readers has to be cheap to keep.
+ *
+ * @param keepTime what copying and compressing took, sampled
+ */
+final class RowBatches(@transient private val keepTime: SQLMetric) extends CachedBatchSerializer {
+  import RowBatches._
+
+  override def supportsColumnarInput(schema: Seq[Attribute]): Boolean = false
+  override def supportsColumnarOutput(schema: StructType): Boolean = false
+
+  override def convertInternalRowToCachedBatch(
+      input: RDD[InternalRow],
+      schema: Seq[Attribute],
+      storageLevel: StorageLevel,
+      conf: SQLConf): RDD[CachedBatch] = {
+    val time = keepTime
+    input.mapPartitionsInternal { rows =>
+      val unsafe = UnsafeProjection.create(schema, schema)
+      new Writing(rows.map {
+          case row: UnsafeRow => row
+          case row => unsafe(row)
+        }, time)
+    }
+  }
+
+  override def convertCachedBatchToInternalRow(
+      input: RDD[CachedBatch],
+      cacheAttributes: Seq[Attribute],
+      selectedAttributes: Seq[Attribute],
+      conf: SQLConf): RDD[InternalRow] = {
+    val whole = selectedAttributes.map(_.exprId) == cacheAttributes.map(_.exprId)
+    input.mapPartitionsInternal { batches =>
+      val rows = batches.flatMap(batch => new Reading(batch.asInstanceOf[RowBatch], cacheAttributes.size))
+      if (whole) rows
+      else {
+        val selected = UnsafeProjection.create(selectedAttributes, cacheAttributes)
+        rows.map(selected)
+      }
+    }
+  }
+
+  /** Every batch may have rows that pass: nothing is known of its columns. */
+  override def buildFilter(
+      predicates: Seq[Expression],
+      cachedAttributes: Seq[Attribute]): (Int, Iterator[CachedBatch]) => Iterator[CachedBatch] =
+    (_, batches) => batches
+
+  override def convertColumnarBatchToCachedBatch(
+      input: RDD[ColumnarBatch],
+      schema: Seq[Attribute],
+      storageLevel: StorageLevel,
+      conf: SQLConf): RDD[CachedBatch] = throw SparkException.internalError("columnar input is not supported")
+
+  override def convertCachedBatchToColumnarBatch(
+      input: RDD[CachedBatch],
+      cacheAttributes: Seq[Attribute],
+      selectedAttributes: Seq[Attribute],
+      conf: SQLConf): RDD[ColumnarBatch] = throw SparkException.internalError("columnar output is not supported")
+}
+
+object RowBatches {
+
+  /** Name of the metric, in nanoseconds of all tasks. */
+  val keepTime: String = "keepTime"
+
+  /** The metric of a relation in this format. */
+  def time(relation: InMemoryRelation): Option[SQLMetric] = relation.cacheBuilder.serializer match {
+    case format: RowBatches => Some(format.keepTime)
+    case _ => None
+  }
+
+  /** Large enough to compress well, small enough that a task holds one or two of them uncompressed. */
+  private val batchBytes = 1 << 20
+
+  private def codec: CompressionCodec = CompressionCodec.createCodec(SparkEnv.get.conf)
+
+  // A prime, so that it does not keep step with the blocks of the codec.
+  private val sampled = 7
+
+  private final class Writing(rows: Iterator[UnsafeRow], time: SQLMetric) extends Iterator[CachedBatch] {
+    private var copied = new Array[Byte](4096)
+
+    override def hasNext: Boolean = rows.hasNext
+
+    override def next(): CachedBatch = {
+      val buffer = new ByteArrayOutputStream(batchBytes / 4)
+      val out = new DataOutputStream(codec.compressedOutputStream(buffer))
+      var count = 0
+      var raw = 0
+      var nanos = 0L
+      while (raw < batchBytes && rows.hasNext) {
+        val row = rows.next()
+        if (count % sampled == 0) {
+          val start = System.nanoTime()
+          write(row, out)
+          nanos += (System.nanoTime() - start) * sampled
+        } else write(row, out)
+        count += 1
+        raw += 4 + row.getSizeInBytes
+      }
+      val start = System.nanoTime()
+      out.close()
+      val batch = RowBatch(count, raw, buffer.toByteArray)
+      time += nanos + System.nanoTime() - start
+      batch
+    }
+
+    private def write(row: UnsafeRow, out: DataOutputStream): Unit = {
+      val size = row.getSizeInBytes
+      out.writeInt(size)
+      row.getBaseObject match {
+        case array: Array[Byte] => out.write(array, (row.getBaseOffset - Platform.BYTE_ARRAY_OFFSET).toInt, size)
+        case other =>
+          if (copied.length < size) copied = new Array[Byte](size)
+          Platform.copyMemory(other, row.getBaseOffset, copied, Platform.BYTE_ARRAY_OFFSET, size)
+          out.write(copied, 0, size)
+      }
+    }
+  }
+
+  /** One row object, moved over the batch's bytes, as Spark's own scans do it. */
+  private final class Reading(batch: RowBatch, fields: Int) extends Iterator[InternalRow] {
+    private val bytes = {
+      val in = new DataInputStream(codec.compressedInputStream(new ByteArrayInputStream(batch.compressed)))
+      try {
+        val all = new Array[Byte](batch.rawBytes)
+        in.readFully(all)
+        all
+      } finally in.close()
+    }
+    private val row = new UnsafeRow(fields)
+    private var at = 0
+
+    override def hasNext: Boolean = at < bytes.length
+
+    override def next(): InternalRow = {
+      val size = java.nio.ByteBuffer.wrap(bytes, at, 4).getInt
+      row.pointTo(bytes, Platform.BYTE_ARRAY_OFFSET + at + 4, size)
+      at += 4 + size
+      row
+    }
+  }
+}
