@@ -6,6 +6,7 @@ SHELL := /bin/bash
 VENV := .venv
 PY := $(VENV)/bin/python
 JAR := spark_regions/jars/4.3/spark-regions-shim.jar
+REASONS := jvm-shim/src/main/resources/org/apache/spark/sql/regions/ui/reasons.properties
 SHIM_SOURCES := $(shell find jvm-shim/pom.xml jvm-shim/src/main -print 2>/dev/null)
 # A shim of a version manager can exist and not run: try, do not only look.
 PYTHON := $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
@@ -19,7 +20,7 @@ help:
 	@echo "make check  format, lint, types, layers"
 	@echo "make bench  measurements; results go to benchmarks/results/"
 	@echo "make jar    the shim's jar"
-	@echo "make docs   generated pages"
+	@echo "make docs   generated pages, and the site in site/"
 	@echo "make format rewrites the layout of Python and Scala files"
 	@echo "make clean  removes what was built"
 
@@ -34,7 +35,7 @@ tools:
 $(VENV)/.installed: pyproject.toml | tools
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install -q 'pyspark>=4.3,<4.4' 'hatchling>=1.27' editables
-	$(PY) -m pip install -q --no-build-isolation -e '.[test,bench]'
+	$(PY) -m pip install -q --no-build-isolation -e '.[test,bench,docs]'
 	@touch $@
 
 $(JAR): $(SHIM_SOURCES) hatch_build.py | $(VENV)/.installed
@@ -66,7 +67,12 @@ check: $(VENV)/.installed
 	$(PY) -m pytest -q tests/test_layers.py tests/test_api.py
 
 docs: $(VENV)/.installed
-	$(PY) -m spark_regions conf --markdown > docs/configuration.md
+	$(PY) docs/generate.py
+	$(PY) docs/images/draw.py
+	$(PY) -m spark_regions plan docs/images/workflow.json --svg docs/images/region-plan.svg >/dev/null
+	$(PY) -c 'from spark_regions.reasons import properties; print(properties(), end="")' > $(REASONS)
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
+	@echo site/index.html
 
 format: $(VENV)/.installed
 	$(PY) -m ruff format .
@@ -74,5 +80,5 @@ format: $(VENV)/.installed
 	$(MVN) spotless:apply
 
 clean:
-	rm -rf $(VENV) dist build spark_regions/jars jvm-shim/target .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse
+	rm -rf $(VENV) dist build site spark_regions/jars jvm-shim/target .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse
 	find spark_regions tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -32,6 +32,7 @@ BENCHMARKS = (
     "region_plans",
     "skew",
     "skew_simulation",
+    "ui",
 )
 
 # measured value (path in the result), what it is, goal
@@ -79,6 +80,11 @@ HEADLINES: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("largest_ours_over_bound", "simulated makespan / bound, by workers: rows may be spread", "<= 1.10"),
         ("largest_ours_over_aqe", "simulated makespan / adaptive execution's", "<= 1.05"),
         ("least_balancing_ratio_over_tau", "least balancing ratio for any first τ", ""),
+    ),
+    "ui": (
+        ("milliseconds_slowest_page", "slowest page, 1,000 queries and 1,000 operators, ms", "<= 500"),
+        ("log_growth", "event log, our events / all others", ""),
+        ("heap_with_over_without", "driver's heap after 1,000 queries, with the tab / without", ""),
     ),
 }
 

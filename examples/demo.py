@@ -136,13 +136,21 @@ def effects(recycle_dir: Path, log: str) -> Effects:
     return Effects(int(stored), int(loaded), float(predicted) if predicted else None)
 
 
-def demonstrate(scale: float, plugin: bool, runs: int, folder: Path) -> list[Run]:
+def event_log_confs(folder: Path | None) -> dict[str, str]:
+    """The confs that make Spark write its event logs there, for `spark-regions report`."""
+    if folder is None:
+        return {}
+    folder.mkdir(parents=True, exist_ok=True)
+    return {"spark.eventLog.enabled": "true", "spark.eventLog.dir": folder.resolve().as_uri()}
+
+
+def demonstrate(scale: float, plugin: bool, runs: int, folder: Path, event_logs: Path | None = None) -> list[Run]:
     tables = data.tpch(scale)
     plain = folder / "plain"
     first = submit(JOB, [str(tables), str(plain)], LAPTOP)
     rows = [Run("plain", first.seconds, first.seconds_reports, 0, 0, None, None, [])]
     recycle_dir = folder / "recycle"
-    confs = LAPTOP | (plugin_confs(recycle_dir) if plugin else {})
+    confs = LAPTOP | (plugin_confs(recycle_dir) if plugin else {}) | event_log_confs(event_logs)
     for number in range(1, runs + 1):
         output = folder / f"run-{number}"
         job = submit(JOB, [str(tables), str(output)], confs)
@@ -186,10 +194,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--scale", type=float, default=1.0, help="TPC-H scale factor")
     parser.add_argument("--runs", type=int, default=3, help="runs with spark_regions")
     parser.add_argument("--plain-only", action="store_true", help="all runs with plain Spark (measures the noise)")
+    parser.add_argument("--event-logs", type=Path, help="folder for the event logs of the runs with spark_regions")
     parser.add_argument("--json", action="store_true", help="print JSON in place of the table")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="orders-report-") as folder:
-        rows = demonstrate(options.scale, not options.plain_only, options.runs, Path(folder))
+        rows = demonstrate(options.scale, not options.plain_only, options.runs, Path(folder), options.event_logs)
     if options.json:
         print(json.dumps([asdict(row) for row in rows], indent=1))
     else:

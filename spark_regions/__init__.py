@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from spark_regions._version import __version__
 from spark_regions.errors import BatchError, ConfError, JarError, NotActiveError, PlannerError, RegionsError, StoreError
-from spark_regions.spark import Later, Status, WhyNot, configure, decisions, jar_path, later, run, status, why_not
+from spark_regions.spark import (
+    Later,
+    SessionReport,
+    Status,
+    WhyNot,
+    configure,
+    decisions,
+    jar_path,
+    later,
+    report,
+    run,
+    status,
+    why_not,
+)
 
 __all__ = [
     "BatchError",
@@ -14,6 +27,7 @@ __all__ = [
     "NotActiveError",
     "PlannerError",
     "RegionsError",
+    "SessionReport",
     "Status",
     "StoreError",
     "WhyNot",
@@ -22,6 +36,7 @@ __all__ = [
     "decisions",
     "jar_path",
     "later",
+    "report",
     "run",
     "status",
     "why_not",

@@ -320,6 +320,13 @@ CONFS: tuple[Conf, ...] = (
         "Section of ours in EXPLAIN and `df.explain()`: `text`, `json` or `off`.",
         choices=("text", "json", "off"),
     ),
+    Conf(
+        "spark.regions.ui.enabled",
+        "bool",
+        "true",
+        "startup",
+        "Whether what is decided, and what comes of it, is shown in a tab of Spark's UI and written to the event log.",
+    ),
 )
 
 _BY_KEY = {name: conf for conf in CONFS for name in (conf.key, *conf.aliases)}

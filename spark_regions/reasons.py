@@ -8,11 +8,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
-_TABLE: dict[str, str] = {
-    # Why an action was taken.
+_TAKEN = {
     "BENEFIT": "The expected uses save more than reading and writing cost",
     "HELD": "The program still refers to this DataFrame and may use it again; given up if writing takes long",
     "SKI_RENTAL": "Recomputing has already cost as much as an entry would have",
@@ -28,7 +28,8 @@ _TABLE: dict[str, str] = {
     "RANGE_BOUNDARIES": "The ranges of a sort follow the observed distribution",
     "MEASURED": "What the stage really took",
     "LONGEST_FIRST": "Partitions are packed, and the longest task starts first",
-    # Inputs that have no identity, or none that outlives the application.
+}
+_INPUTS = {
     "INPUT_CHANGED": "An input changed while the query ran",
     "TOO_MANY_FILES": "The relation has more files than are listed for its identity",
     "LOCAL_TOO_LARGE": "The local relation is too large to be digested",
@@ -41,7 +42,8 @@ _TABLE: dict[str, str] = {
     "METADATA_COLUMN": "A column describes the files instead of their rows",
     "TOLERANT_READER": "The reader may silently skip or alter what it cannot parse",
     "USER_CACHED": "The user cached this plan",
-    # Plans that have no identity.
+}
+_PLANS = {
     "UNKNOWN_OPERATOR": "The operator is not known to the normal form",
     "OUTER_REFERENCE": "A subquery depends on the row outside of it",
     "CTE_REFERENCE": "A common table expression is referenced here",
@@ -61,25 +63,29 @@ _TABLE: dict[str, str] = {
     "UNDIGESTIBLE_FUNCTION": "A function has no digest",
     "UNDIGESTIBLE_EXPRESSION": "An expression has no digest",
     "SIGNER_FAILED": "An error inside spark_regions while the plan was read",
-    # Python functions.
+}
+_FUNCTIONS = {
     "UDF_UNREADABLE": "The pickled Python function cannot be read",
     "UDF_MODULE_UNKNOWN": "A module that the Python function names was not found",
     "UDF_SIDE_EFFECT": "The Python function has effects beside its result",
     "UDF_NONDETERMINISTIC": "The Python function may give another value in another run",
     "UDF_BROADCAST": "The Python function reads a broadcast variable",
-    # Operators that have an identity, and whose result is never stored.
+}
+_NEVER_STORED = {
     "SOURCE": "A stored copy of a plain source would bring nothing",
     "REPARTITION": "The user asked for this partitioning",
     "RUNTIME_FILTER": "A runtime filter has removed rows that other queries need",
     "SUBQUERY_DECIDED": "The subquery had a decision of its own",
-    # Matching.
+}
+_MATCHING = {
     "TYPE_MISMATCH": "The stored column has another type",
     "NOT_COVERED": "A stored entry lacks columns",
     "CONJUNCTS_DIFFER": "A stored entry was filtered otherwise",
     "EXPIRED": "The stored entry is older than recycle.ttl",
     "SHADOWED": "Loading the entry twice saved less than predicted",
     "LOAD_NOT_CHEAPER": "Reading the stored entry is not cheaper than recomputing",
-    # Deciding.
+}
+_DECIDING = {
     "NO_HISTORY": "The point has not been measured yet",
     "TOO_CHEAP": "Recomputing costs too little to be worth an entry",
     "TOO_LARGE": "The result is larger than the budget",
@@ -98,7 +104,8 @@ _TABLE: dict[str, str] = {
     "OBSERVE_ONLY": "The mode is observe",
     "RECYCLE_OFF": "Recycling is switched off",
     "UNKNOWN_STRATEGY": "No strategy of that name",
-    # Skew.
+}
+_SKEW = {
     "BALANCED": "No partition exceeds what order and packing can balance",
     "AQE_SUFFICES": "Spark's adaptive execution is expected to split as well",
     "GAIN_TOO_SMALL": "The repair gains less than the error of the prediction",
@@ -112,7 +119,8 @@ _TABLE: dict[str, str] = {
     "CO_PARTITIONED": "Another operator of the stage relies on how these rows are partitioned",
     "WRONG_SIDE": "This join's result would change if rows of the skewed input were spread",
     "UNMATCHED_ROWS": "With a further condition, a task cannot tell which rows stay unmatched",
-    # Storing and loading.
+}
+_STORING = {
     "PARTIAL_CONSUMPTION": "Not every partition was read to its end",
     "NOT_HELD": "The program has let go of the DataFrame",
     "INDETERMINATE_RETRY": "A stage with undetermined order was retried",
@@ -127,12 +135,14 @@ _TABLE: dict[str, str] = {
     "ANSWER_UNUSED": "The query ended without using the answer",
     "SUPERSEDED": "A wider entry replaced it",
     "REMOVED": "Removed by the user",
-    # The store.
+}
+_STORE = {
     "STORE_UNWRITABLE": "The recycling cache's directory or catalog cannot be used",
     "CATALOG_RECREATED": "The catalog was damaged; it was moved aside and a new one was made",
     "CATALOG_NEWER": "The catalog was written by a later version",
     "CATALOG_BUSY": "Another process held the catalog's lock",
-    # The planner.
+}
+_PLANNER = {
     "PLANNER_DEADLINE": "The planner did not answer in time",
     "PLANNER_DOWN": "The planner is not running",
     "PLANNER_GAVE_UP": "The planner failed too often and is not started again",
@@ -143,16 +153,72 @@ _TABLE: dict[str, str] = {
     "UNKNOWN_ACTION": "The planner asked for an action that the jar does not know",
     "ATTRIBUTE_CLASH": "The action would give a column that exists already",
     "INTERNAL_ERROR": "An error inside spark_regions",
-    # Activation.
+}
+_ACTIVATION = {
     "WRONG_SPARK": "The jar was built for another Spark version",
     "DISABLED": "spark_regions is switched off",
     "INVALID_CONF": "A configuration value cannot be used",
 }
 
-REASONS: Mapping[str, str] = MappingProxyType(_TABLE)
+SECTIONS: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "Why an action was taken": _TAKEN,
+        "Inputs that have no identity, or none that outlives the application": _INPUTS,
+        "Plans that have no identity": _PLANS,
+        "Python functions": _FUNCTIONS,
+        "Operators that have an identity, and whose result is never stored": _NEVER_STORED,
+        "Matching": _MATCHING,
+        "Deciding": _DECIDING,
+        "Skew": _SKEW,
+        "Storing and loading": _STORING,
+        "The store": _STORE,
+        "The planner": _PLANNER,
+        "Activation": _ACTIVATION,
+    }
+)
+"""The codes by what they are about, in the order of a query's way."""
+
+REASONS: Mapping[str, str] = MappingProxyType(
+    {code: text for codes in SECTIONS.values() for code, text in codes.items()}
+)
 
 
 def sentence(code: str, detail: str = "") -> str:
     """The sentence of a reason code, with its argument; an unknown code stands for itself."""
     text = REASONS.get(code, code)
     return f"{text} ({detail})." if detail else f"{text}."
+
+
+def properties() -> str:
+    """The table as the Java properties file that the shim shows sentences from; `make docs` writes it."""
+    lines = [f"{code}={text}\n" for code, text in sorted(REASONS.items())]
+    return "# Generated by `make docs` from spark_regions/reasons.py; do not edit.\n" + "".join(lines)
+
+
+_WOULD = {
+    "load": "load would save {:.2f} s",
+    "store": "store would save {:.2f} s a use",
+    "share": "computing it once would save {:.2f} s",
+}
+_WOULD_FORMS = {
+    kind: re.compile(re.escape(form).replace(r"\{:\.2f\}", r"(-?[0-9.]+)")) for kind, form in _WOULD.items()
+}
+
+
+def would_save(kind: str, seconds: float) -> str:
+    """What OBSERVE_ONLY says of a load, a store or a share that was not done."""
+    return _WOULD[kind].format(seconds)
+
+
+def read_would_save(detail: str) -> tuple[str, float] | None:
+    """The kind and the seconds of a text of `would_save`, None for any other.
+
+    >>> read_would_save(would_save("load", 1.25))
+    ('load', 1.25)
+    >>> read_would_save("0.02 s") is None
+    True
+    """
+    for kind, form in _WOULD_FORMS.items():
+        if found := form.fullmatch(detail):
+            return kind, float(found[1])
+    return None

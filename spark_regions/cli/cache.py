@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from spark_regions.cli.stores import StoreLocation, at_store, opened
-from spark_regions.cli.text import age, size
+from spark_regions.cli.text import age, size, with_progress
 from spark_regions.errors import StoreError
 
 if TYPE_CHECKING:
@@ -97,14 +97,19 @@ def remove(entry: str, location: StoreLocation, yes: bool) -> None:
 @cache.command()
 @at_store
 @_YES
-def clear(location: StoreLocation, yes: bool) -> None:
+@with_progress
+def clear(location: StoreLocation, yes: bool, progress: bool | None) -> None:
     """Remove everything that is stored. What was learnt about jobs stays."""
+    from spark_regions.progress import bar
     from spark_regions.store.admin import clear as clear_store
+    from spark_regions.store.admin import list_entries
 
     if not yes:
         click.confirm(f"Remove everything stored in {location.dir} for namespace {location.namespace}?", abort=True)
     with opened(location) as store:
-        click.echo(f"Removed {clear_store(store)} entries.")
+        with bar("removing", len(list_entries(store)), progress) as moved:
+            removed = clear_store(store, moved)
+        click.echo(f"Removed {removed} entries.")
         _name_leftovers(store)
 
 

@@ -13,6 +13,7 @@ from spark_regions.cli.cache import cache
 from spark_regions.cli.doctor import doctor
 from spark_regions.cli.graph import graph
 from spark_regions.cli.plan import plan
+from spark_regions.cli.report import report
 from spark_regions.errors import RegionsError
 from spark_regions.spark.jar import jar_path
 
@@ -48,6 +49,7 @@ commands.add_command(cache)
 commands.add_command(doctor)
 commands.add_command(graph)
 commands.add_command(plan)
+commands.add_command(report)
 
 
 def main() -> None:

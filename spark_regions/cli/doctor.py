@@ -19,8 +19,9 @@ import click
 from spark_regions._version import __version__
 from spark_regions.cli.planner_probe import probe
 from spark_regions.cli.stores import StoreLocation, at_store
-from spark_regions.cli.text import size
+from spark_regions.cli.text import size, with_progress
 from spark_regions.errors import RegionsError, StoreError
+from spark_regions.progress import bar
 from spark_regions.reasons import sentence
 from spark_regions.spark.jar import jar_path, jar_version
 
@@ -36,9 +37,10 @@ class Check(NamedTuple):
 @click.command()
 @at_store
 @click.option("--json", "as_json", is_flag=True, help="A list of objects.")
-def doctor(location: StoreLocation, as_json: bool) -> None:
+@with_progress
+def doctor(location: StoreLocation, as_json: bool, progress: bool | None) -> None:
     """Check Python, Java, PySpark, the jar, the planner and the store; exit code 1 if a check fails."""
-    checks = list(run_checks(location))
+    checks = list(_watched(run_checks(location), progress))
     if as_json:
         click.echo(json.dumps([check._asdict() for check in checks], indent=2))
     else:
@@ -47,6 +49,14 @@ def doctor(location: StoreLocation, as_json: bool) -> None:
             click.echo(f"{mark} {check.name}: {check.text}")
     if not all(check.passed for check in checks):
         sys.exit(1)
+
+
+def _watched(checks: Iterator[Check], wanted: bool | None) -> Iterator[Check]:
+    """The checks behind a bar: starting the planner and measuring the disk take their time."""
+    with bar("checking", None, wanted) as moved:
+        for check in checks:
+            moved(1)
+            yield check
 
 
 def run_checks(location: StoreLocation) -> Iterator[Check]:

@@ -1,8 +1,13 @@
-"""Sizes and ages as people read them."""
+"""Sizes and ages as people read them, and whether they see bars."""
 
 from __future__ import annotations
 
+import click
+
 _SIZES = ("B", "KiB", "MiB", "GiB", "TiB")
+with_progress = click.option(
+    "--progress/--no-progress", default=None, help="A bar on stderr; by default only on a terminal."
+)
 _AGES = ((86_400, "d"), (3600, "h"), (60, "min"))
 
 

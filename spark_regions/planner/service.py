@@ -17,6 +17,7 @@ from spark_regions._version import __version__
 from spark_regions.errors import CatalogBusy, CatalogCorrupt, CatalogNewer, InvalidRequest, StoreError
 
 if TYPE_CHECKING:
+    from spark_regions.planner.details import Details
     from spark_regions.planner.session import Session
     from spark_regions.store.opening import Place
 
@@ -45,6 +46,7 @@ class Service:
         self._where: Place | None = None
         self._hello: tuple[str, str, str] = ("", "", "")
         self._lock = threading.RLock()
+        self._details: Details | None = None
         self._closing = threading.Event()
         self._opened = threading.Event()
 
@@ -87,7 +89,7 @@ class Service:
         if kind == "skew":
             return {"type": "skew", "seq": seq} | self._guarded(lambda: self._skew(message), None)
         if kind == "status":
-            return {"type": "status", "seq": seq} | self._guarded(self.status, None)
+            return {"type": "status", "seq": seq} | self._guarded(lambda: self._status(message), None)
         return {"type": "error", "seq": seq, "code": "UNKNOWN_TYPE", "detail": f"unknown type {str(kind)[:100]!r}"}
 
     def status(self) -> dict[str, Any]:
@@ -107,6 +109,7 @@ class Service:
                 "entries": 0,
                 "bytes": 0,
                 "hits": 0,
+                "evictions": 0,
             }
             session = self.session
             if session is None:
@@ -118,8 +121,19 @@ class Service:
                 facts["entries"] = sum(entry.state == "committed" for entry in entries)
                 facts["bytes"] = sum(entry.bytes for entry in entries if entry.state != "pending")
                 facts["reservedBytes"] = sum(entry.bytes for entry in entries if entry.state == "pending")
+            facts["evictions"] = session.store.evictions
             counters = session.counters
             return facts | {name: getattr(counters, name) for name in counters.__slots__}
+
+    def _status(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        facts = self.status()
+        if message.get("detail") and self.session is not None:
+            from spark_regions.planner.details import Details
+
+            self._details = self._details or Details()
+            with contextlib.suppress(StoreError):
+                facts |= self._details(self.session, bool(message.get("end")))
+        return facts
 
     def close(self, seconds: float) -> None:
         """Write what is pending, if that takes no longer than `seconds`."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spark_regions.costs.calibrate import blended, observed_rate, rates_of
+from spark_regions.costs.rates import Rates
 from spark_regions.dag.plan import Plan, parse_plan
 from spark_regions.dag.records import Entry
 from spark_regions.errors import CatalogBusy, StrategyUnknown
@@ -20,6 +21,7 @@ from spark_regions.planner.horizon import measured_of, with_carried
 from spark_regions.planner.keeps import meets, planned_keeps, stored_point
 from spark_regions.planner.observe import learn
 from spark_regions.planner.region_note import region_note
+from spark_regions.reasons import would_save
 from spark_regions.recycle.admission import contradicts, expired, make_room, reservation, supersedes
 from spark_regions.recycle.horizon.program import PERSIST, STORE
 from spark_regions.recycle.horizon.steps import encode
@@ -140,7 +142,7 @@ class Session:
             (self.ahead.narrowed(point) if planned else point, reason) for point, reason in proposal.choice.stores
         ]
         proposal.choice = replace(proposal.choice, stores=(*narrowed, *stores))
-        actions, lost = self._act(proposal, remembered, query, confs, rates.stored_ratio)
+        actions, lost = self._act(proposal, remembered, query, confs, rates)
         declines += lost
         for found in keeps:
             if found.level == PERSIST:
@@ -213,7 +215,7 @@ class Session:
         return remembered
 
     def _act(
-        self, proposal: Proposal, remembered: Remembered, query: int, confs: Confs, ratio: float
+        self, proposal: Proposal, remembered: Remembered, query: int, confs: Confs, rates: Rates
     ) -> tuple[list[dict[str, Any]], list[Decline]]:
         chosen = [(name, proposal.loads[name], reason) for name, reason in sorted(proposal.choice.loads.items())]
         loads = [each for each in chosen if not each[1].entry.persisted]
@@ -255,6 +257,7 @@ class Session:
                     "columns": list(match.entry.columns),
                     "conjuncts": sorted(match.entry.conjuncts),
                     "saving": round(proposal.saved[name], 4),
+                    "instead": round(fresh - rates.read_overhead_seconds, 4),
                     "reason": reason,
                 }
             )
@@ -262,7 +265,7 @@ class Session:
             if entry.id in refused:
                 declines.append(Decline(point.node, refused[entry.id], f"{entry.bytes} bytes"))
                 continue
-            self._expected[entry.id] = point.bytes / ratio
+            self._expected[entry.id] = point.bytes / rates.stored_ratio
             self.counters.stores += 1
             if point.held:
                 self._held[entry.id] = Unpriced(query, point.node, remembered.parallelism, remembered.decided)
@@ -411,17 +414,14 @@ def _share(share: Share) -> list[dict[str, Any]]:
 
 def _observed(proposal: Proposal) -> list[Decline]:
     declines = [
-        Decline(name, "OBSERVE_ONLY", f"load would save {proposal.saved[name]:.2f} s")
+        Decline(name, "OBSERVE_ONLY", would_save("load", proposal.saved[name]))
         for name in sorted(proposal.choice.loads)
     ]
     return (
         declines
         + [
-            Decline(point.node, "OBSERVE_ONLY", f"store would save {max(point.benefit, 0.0):.2f} s a use")
+            Decline(point.node, "OBSERVE_ONLY", would_save("store", max(point.benefit, 0.0)))
             for point, _ in proposal.choice.stores
         ]
-        + [
-            Decline(share.nodes[0], "OBSERVE_ONLY", f"computing it once would save {share.saving:.2f} s")
-            for share in proposal.shares
-        ]
+        + [Decline(share.nodes[0], "OBSERVE_ONLY", would_save("share", share.saving)) for share in proposal.shares]
     )

@@ -6,6 +6,20 @@ from spark_regions.spark.activation import configure
 from spark_regions.spark.batch import Later, later, run
 from spark_regions.spark.explanation import WhyNot, why_not
 from spark_regions.spark.jar import jar_path
+from spark_regions.spark.live import SessionReport, report
 from spark_regions.spark.session import Status, decisions, status
 
-__all__ = ["Later", "Status", "WhyNot", "configure", "decisions", "jar_path", "later", "run", "status", "why_not"]
+__all__ = [
+    "Later",
+    "SessionReport",
+    "Status",
+    "WhyNot",
+    "configure",
+    "decisions",
+    "jar_path",
+    "later",
+    "report",
+    "run",
+    "status",
+    "why_not",
+]

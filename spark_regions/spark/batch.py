@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from spark_regions.errors import BatchError
+from spark_regions.progress import bar
 from spark_regions.spark import jvm
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def run(actions: Sequence[Action], *, workers: int | None = None, progress: bool
     :param actions: `later(frame).write.parquet(path)`, `later(frame).collect()`, …, or functions without arguments,
         whose queries are not known beforehand
     :param workers: actions at a time; by default as many as the session has cores, at most 8
-    :param progress: a bar on stderr; by default only on a terminal
+    :param progress: a bar on stderr; by default only on a terminal or in a notebook
 
     Errors: `BatchError` for anything that is no action, before anything runs. The first error of an action is raised
     after the actions already running have ended; those not begun are left out.
@@ -93,7 +94,7 @@ def run(actions: Sequence[Action], *, workers: int | None = None, progress: bool
     limit = workers if workers is not None else min(8, _cores(session))
     results: dict[int, Any] = {}
     try:
-        with _Bar(len(todo), progress) as advance:
+        with bar("actions", len(todo), progress) as advance:
             for rank in ranks:
                 _run_rank(session, todo, rank, max(1, limit), results, advance)
     finally:
@@ -108,7 +109,7 @@ def _run_rank(
     rank: Sequence[int],
     limit: int,
     results: dict[int, Any],
-    advance: Callable[[], None],
+    advance: Callable[[float], None],
 ) -> None:
     from pyspark.util import inheritable_thread_target
 
@@ -119,7 +120,7 @@ def _run_rank(
         try:
             for future in as_completed(futures):
                 results[futures[future]] = future.result()
-                advance()
+                advance(1)
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise
@@ -180,24 +181,3 @@ def _cores(session: SparkSession | None) -> int:
     if session is None or not jvm.is_classic(session):
         return 4
     return int(session.sparkContext.defaultParallelism)
-
-
-class _Bar:
-    """A progress bar over a number of actions; calling what it gives moves it on by one."""
-
-    def __init__(self, total: int, wanted: bool | None) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-        console = Console(stderr=True)
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        shown = console.is_terminal if wanted is None else wanted
-        self._progress = Progress(*columns, console=console, disable=not shown)
-        self._task = self._progress.add_task("actions", total=total)
-
-    def __enter__(self) -> Callable[[], None]:
-        self._progress.start()
-        return lambda: self._progress.advance(self._task)
-
-    def __exit__(self, *_error: object) -> None:
-        self._progress.stop()

@@ -39,6 +39,11 @@ def decisions_json(session: SparkSession, limit: int) -> str | None:
     return None if shim is None else str(shim.decisions(session._jsparkSession, limit))
 
 
+def savings_json(session: SparkSession) -> str | None:
+    shim = api(session)
+    return None if shim is None else str(shim.savings(session._jsparkSession))
+
+
 def why_not_json(frame: DataFrame) -> str | None:
     shim = api(frame.sparkSession)
     return None if shim is None else str(shim.whyNot(frame._jdf))

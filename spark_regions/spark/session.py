@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from spark_regions.errors import NotActiveError
 from spark_regions.spark import jvm
+from spark_regions.spark.decided import Decisions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,8 +61,10 @@ def status(spark: SparkSession) -> Status:
     return _absent() if rows is None else _status({row["key"]: row["value"] for row in rows})
 
 
-def decisions(spark: SparkSession, limit: int = 100) -> list[dict[str, Any]]:
+def decisions(spark: SparkSession, limit: int = 100) -> Decisions:
     """What was stored, loaded, persisted and declined in the latest `limit` queries of the application, oldest first.
+
+    A list of dicts, which a notebook shows as a table.
 
     Errors: `NotActiveError` where the session runs without the plugin.
     """
@@ -73,7 +76,7 @@ def decisions(spark: SparkSession, limit: int = 100) -> list[dict[str, Any]]:
         rows = _table(spark, "spark_regions_decisions")
     if rows is None:
         raise NotActiveError(f"{ABSENT} Hint: {ABSENT_HINT}")
-    return rows[-limit:]
+    return Decisions(rows[-limit:])
 
 
 def _absent() -> Status:

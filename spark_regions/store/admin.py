@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,11 +58,15 @@ def remove_entry(store: Store, name: str) -> bool:
     return True
 
 
-def clear(store: Store) -> int:
-    """Evict every committed entry and forget what dead applications reserved. Returns how many were evicted."""
+def clear(store: Store, moved: Callable[[float], None] = lambda _: None) -> int:
+    """Evict every committed entry and forget what dead applications reserved. Returns how many were evicted.
+
+    :param moved: told of every entry that is gone
+    """
     committed = [entry.id for entry in list_entries(store) if entry.state == "committed"]
     for name in committed:
         store.abandon(name, "REMOVED")
+        moved(1)
     store.sweep_dead(lambda entry, now: False)
     return len(committed)
 

@@ -44,6 +44,7 @@ class Store:
         self.where = where
         self.clock = clock
         self.sweep: list[str] = []
+        self.evictions = 0
         self.host = socket.gethostname()
 
     def begin(self, application: str, name: str) -> Run:
@@ -137,6 +138,7 @@ class Store:
             return gone, refused, evicted
 
         gone, refused, evicted = self.catalog.write(work, seconds)
+        self.evictions += len(evicted)
         self._delete_files(evicted)
         return frozenset(gone), refused
 
@@ -165,6 +167,7 @@ class Store:
             return "", old
 
         outcome, removed = self.catalog.write(work)
+        self.evictions += len(removed)
         self._remove_unleased(removed)
         return outcome
 
@@ -250,6 +253,7 @@ class Store:
             return doomed
 
         removed = self._remove_unleased(self.catalog.write(work))
+        self.evictions += len(removed)
         if self.where.local_data is not None:
             known = frozenset(entry.id for entry in self.catalog.read(records.all_entries))
             for name in leftovers(self.where.local_data, known, now - LEFTOVER_SECONDS):

@@ -52,6 +52,24 @@ def run_query(wire, query, nodes=None, **more):
     return answer
 
 
+def test_a_detailed_status_lists_entries_and_the_most_used_operators(planner):
+    wire = planner.connect()
+    assert "entryList" not in wire.status()
+    for query in (1, 2, 3):
+        run_query(wire, query)
+    facts = wire.ask({"type": "status", "detail": True, "end": True})
+    (entry,) = facts["entryList"]
+    assert (entry["state"], entry["rows"], entry["bytes"], entry["uses"]) == ("committed", 100, 3000, 1)
+    assert entry["benefit"] > 0 and entry["location"].endswith(entry["entry"]) and entry["query"] == 2
+    nodes, edges = facts["graph"]["nodes"], facts["graph"]["edges"]
+    assert [each["uses"] for each in nodes] == sorted((each["uses"] for each in nodes), reverse=True)
+    assert max(each["uses"] for each in nodes) == 3 and facts["graphOperators"] >= len(nodes)
+    lineages = {each["lineage"] for each in nodes}
+    assert edges and {end for edge in edges for end in edge} <= lineages
+    assert [each["stored"] for each in nodes if each["lineage"] == entry["lineage"]] == [True]
+    assert not facts["truncated"] and facts["evictions"] == 0
+
+
 def test_store_at_the_second_sight_and_load_at_the_third(planner):
     wire = planner.connect()
     first, second, third = (run_query(wire, query) for query in (1, 2, 3))

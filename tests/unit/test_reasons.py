@@ -99,3 +99,9 @@ def test_doctests(path):
     result = doctest.testmod(importlib.import_module(name))
     assert result.attempted > 0
     assert result.failed == 0
+
+
+def test_the_shim_shows_the_same_sentences() -> None:
+    """`make docs` writes the file that the pages of the tab read."""
+    found = PACKAGE.parent / "jvm-shim/src/main/resources/org/apache/spark/sql/regions/ui/reasons.properties"
+    assert found.read_text(encoding="utf-8") == spark_regions.reasons.properties()

@@ -23,7 +23,8 @@ final class DecisionNotes(val query: Long, session: String) {
       action.path("saving").asDouble(0),
       action.path("reason").asText(""),
       failed,
-      action.path("detail").asText("")
+      action.path("detail").asText(""),
+      action.path("instead").asDouble(-1)
     )
 
   def decline(node: Int, operator: String, why: Refusal): Unit =

@@ -8,7 +8,14 @@ import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.JsonNode
 
-/** An action of the planner on a node, and whether it was applied. */
+/** A part of a skewed input that several tasks read; `share` is that of the input's bytes. */
+final case class SkewSplit(partition: Int, side: String, share: Double, tasks: Int, how: String)
+
+/**
+ * An action of the planner on a node, and whether it was applied.
+ *
+ * @param insteadSeconds what the query would have spent in its place, less the fixed part of a read; -1 where unknown
+ */
 final case class DecidedAction(
     kind: String,
     node: Int,
@@ -17,7 +24,9 @@ final case class DecidedAction(
     savingSeconds: Double,
     reason: String,
     refusal: Option[Refusal] = None,
-    detail: String = "")
+    detail: String = "",
+    insteadSeconds: Double = -1,
+    splits: Seq[SkewSplit] = Nil)
 
 /** A node that was left alone, and why. */
 final case class DeclinedNode(node: Int, operator: String, code: String, detail: String)
@@ -67,6 +76,7 @@ final class Counters {
 object Counters {
   val queries = "queries"
   val plansChanged = "plansChanged"
+  val misses = "misses"
   val loads = "loads"
   val shares = "shares"
   val stores = "stores"
@@ -78,6 +88,6 @@ object Counters {
   val fallbacks = "fallbacks"
   val skewRepairs = "skewRepairs"
   val names: Seq[String] =
-    Seq(queries, plansChanged, loads, stores, persists, recalls, shares, commits, abandons, declines, fallbacks,
+    Seq(queries, plansChanged, misses, loads, stores, persists, recalls, shares, commits, abandons, declines, fallbacks,
       skewRepairs)
 }

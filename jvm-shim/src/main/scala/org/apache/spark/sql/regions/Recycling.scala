@@ -2,7 +2,6 @@ package org.apache.spark.sql.regions
 
 import java.util.{Map => JMap}
 import java.util.concurrent.ConcurrentHashMap
-import java.util.concurrent.atomic.DoubleAdder
 
 import org.apache.hadoop.fs.Path
 
@@ -13,6 +12,7 @@ import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.regions.exec.{Persisted, StoreFiles, Stores}
 import org.apache.spark.sql.regions.profile.{PersistUse, ProfileListener}
 import org.apache.spark.sql.regions.rules.{PlannerUdfDigests, SignedQuery, Signer}
+import org.apache.spark.sql.regions.ui.events.RegionsEvents
 
 /** What an application does with stored results: tells the planner what became of them, and ends what a query left open. */
 final class Recycling(
@@ -20,7 +20,8 @@ final class Recycling(
     planner: Planner,
     counters: Counters,
     decisions: Ring[Decision],
-    profile: ProfileListener)
+    profile: ProfileListener,
+    events: RegionsEvents)
     extends Logging {
 
   val persisted = new Persisted
@@ -31,8 +32,6 @@ final class Recycling(
 
   /** Persisted results that a query was planned to compute or to read, until it ends. */
   private val persists = new ConcurrentHashMap[Long, Seq[PersistUse]]()
-
-  private val predictedSeconds = new DoubleAdder
 
   profile.ends.add { (query, _, _) =>
     Stores.finish(query)
@@ -53,19 +52,24 @@ final class Recycling(
       tell("dropped", use.entry, query, Refusal("LAST_USE"))
     } else {
       persisted.bytes(use.entry).foreach { bytes =>
-        val seconds = persisted.seconds(use.entry).map("seconds" -> _).toSeq
-        planner.observe(event("persisted", use.entry, query, Seq("bytes" -> bytes) ++ seconds: _*))
+        val seconds = persisted.seconds(use.entry)
+        val told = Seq("bytes" -> bytes) ++ seconds.map("seconds" -> _)
+        planner.observe(event("persisted", use.entry, query, told: _*))
+        events.entry(use.entry, "persisted", query, bytes = bytes, seconds = seconds.getOrElse(0.0))
       }
     }
 
-  def decided(decision: Decision, changed: Boolean): Unit = {
-    decisions.add(decision)
+  /** @param nodes the signed plan */
+  def decided(decision: Decision, nodes: Seq[SignedNode], changed: Boolean): Unit = {
+    add(decision, nodes)
     counters.add(Counters.queries)
     counters.add(Counters.declines, decision.declines.size)
     if (changed) counters.add(Counters.plansChanged)
     val applied = decision.actions.filter(_.refusal.isEmpty)
     val loads = applied.filter(_.kind == "load")
-    predictedSeconds.add(applied.filter(a => a.kind == "load" || a.kind == "recall").map(_.savingSeconds).sum)
+    if (decision.refusal.isEmpty && !applied.exists(a => a.kind == "load" || a.kind == "recall")) {
+      counters.add(Counters.misses)
+    }
     if (loads.nonEmpty) leases.put(decision.query, loads.map(_.entry).toSet)
   }
 
@@ -74,6 +78,7 @@ final class Recycling(
     case Committed(entry, rows, bytes, files, seconds) =>
       counters.add(Counters.commits)
       note(query, "committed", entry, "COMMITTED", s"$rows rows, $bytes bytes in $files files")
+      events.entry(entry, "committed", query, rows, bytes, files, seconds)
       planner.observe(
         event("committed", entry, query, "rows" -> rows, "bytes" -> bytes, "files" -> files, "seconds" -> seconds))
     case Abandoned(entry, reason) =>
@@ -90,8 +95,10 @@ final class Recycling(
     if (reason.code != "INPUT_CHANGED") tell("invalid", entry, query, reason)
   }
 
-  def tell(what: String, entry: String, query: Long, reason: Refusal): Unit =
+  def tell(what: String, entry: String, query: Long, reason: Refusal): Unit = {
+    events.entry(entry, what, query, why = reason)
     planner.observe(event(what, entry, query, "code" -> reason.code, "detail" -> reason.detail))
+  }
 
   private def tell(what: String, entry: String, query: Long): Unit = planner.observe(event(what, entry, query))
 
@@ -115,13 +122,20 @@ final class Recycling(
     val (stored, loaded) = (counters(Counters.commits), counters(Counters.loads))
     // A warning, because that is what a driver's log shows by default, and this line is what the plugin is there for.
     if (stored + loaded > 0) {
-      logWarning(f"spark_regions: stored $stored, loaded $loaded, predicted saving ${predictedSeconds.sum}%.1f s")
+      logWarning(
+        f"spark_regions: stored $stored, loaded $loaded, predicted saving ${events.savings.predictedSeconds}%.1f s")
     }
+  }
+
+  /** Keeps a decision where it can be asked for, and tells it to Spark's listeners. */
+  def add(decision: Decision, nodes: Seq[SignedNode] = Nil): Unit = {
+    decisions.add(decision)
+    events.decided(decision, nodes)
   }
 
   /** Things that turn out only when the query runs are decisions' outcomes, and listed with them. */
   private def note(query: Long, kind: String, entry: String, code: String, detail: String): Unit =
-    decisions.add(
+    add(
       Decision(
         query,
         "",

@@ -22,6 +22,12 @@ object RegionsApi {
   /** `{"queries":3,"loads":1,…}`; empty where inactive. */
   def counters(session: SparkSession): String = json(ordered(running(session).map(_.counters.snapshot).getOrElse(Nil)))
 
+  /** `{"predicted":1.5,"measured":1.2,"reads":3}`: seconds saved by reads, and how many were measured; empty where inactive. */
+  def savings(session: SparkSession): String = json(
+    ordered(
+      running(session).toSeq.map(_.events.savings).flatMap(s =>
+        Seq("predicted" -> s.predictedSeconds, "measured" -> s.measuredSeconds, "reads" -> s.measuredReads))))
+
   /** What stands against storing and loading each node of `frame`; see [[rules.WhyNot]]. */
   def whyNot(frame: DataFrame): String = RegionsRuntime.of(frame.sparkSession) match {
     case Right(runtime) => json(WhyNot(runtime, frame))

@@ -146,6 +146,12 @@ object RegionsConf {
     "Form of the section that EXPLAIN shows: 'text', 'json' or 'off'.")
     .stringConf.transform(lower).checkValues(Set("text", "json", "off")).createWithDefault("text")
 
+  val uiEnabled: ConfigEntry[Boolean] = startup(
+    "ui.enabled",
+    "Whether what is decided, and what comes of it, is shown in a tab of Spark's UI and written to the event log."
+  )
+    .booleanConf.createWithDefault(true)
+
   /** In the order of the documentation. */
   val entries: Seq[ConfigEntry[_]] = Seq(
     enabled,
@@ -170,7 +176,8 @@ object RegionsConf {
     skewStrategy,
     persistEnabled,
     persistMaxBytes,
-    explainFormat
+    explainFormat,
+    uiEnabled
   )
 
   private val keys: Set[String] = entries.map(_.key).toSet

@@ -1,22 +1,28 @@
 package org.apache.spark.sql.regions
 
 import java.util.concurrent.ConcurrentHashMap
-import java.util.concurrent.atomic.AtomicLong
+import java.util.concurrent.atomic.{AtomicBoolean, AtomicLong}
 
 import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.JsonNode
 
-import org.apache.spark.{SPARK_VERSION, SparkContext}
+import org.apache.spark.{SPARK_VERSION, SparkContext, SparkEnv}
 import org.apache.spark.internal.Logging
-import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd, SparkListenerEvent}
+import org.apache.spark.scheduler.{
+  SparkListener,
+  SparkListenerApplicationEnd,
+  SparkListenerApplicationStart,
+  SparkListenerEvent
+}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.classic
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart
 import org.apache.spark.sql.regions.bridge.{PlannerClient, PlannerPython, PlannerSettings}
 import org.apache.spark.sql.regions.profile.{ProfileListener, QueryRegistry}
 import org.apache.spark.sql.regions.skew.{SkewRule, StageTimes}
-import org.apache.spark.sql.regions.ui.RegionsExplain
+import org.apache.spark.sql.regions.ui.{LiveTab, RegionsExplain, RegionsSource}
+import org.apache.spark.sql.regions.ui.events.{RegionsEvents, StateReport}
 
 /** All of ours that lives as long as one SparkContext: the planner process, the listeners, what was decided. */
 final class RegionsRuntime private (val sc: SparkContext) extends Logging {
@@ -37,11 +43,16 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
 
   val planner: Planner = client
   val plannerDeadlineMillis: Long = sc.conf.get(RegionsConf.plannerDeadline)
-  val profile = new ProfileListener(queries, client.observe)
-  val recycling = new Recycling(sc, client, counters, decisions, profile)
+  val state = new StateReport(sc, client, counters)
+  val events = new RegionsEvents(sc, state)
+  val profile = new ProfileListener(queries, client.observe, events.ran)
+  val recycling = new Recycling(sc, client, counters, decisions, profile, events)
+  val metrics = new RegionsSource(counters, events.savings, state, () => events.dropped)
   val stageTimes = new StageTimes(1000)
   private val keys = new UnknownKeys
   private val lifetime = new SparkListener {
+    // The metrics are named after the application, whose id a plugin's start is too early for.
+    override def onApplicationStart(start: SparkListenerApplicationStart): Unit = measure()
     override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit = RegionsRuntime.stop(sc)
     override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
       case start: SparkListenerSQLExecutionStart => keys.check(start.modifiedConfigs.keys)
@@ -55,8 +66,16 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
     sc.addSparkListener(profile)
     sc.addSparkListener(stageTimes)
     sc.addSparkListener(lifetime)
+    LiveTab.attach(sc)
+    if (sc.conf.contains("spark.app.id")) measure()
     Guard.run(sc.conf, "handing the jar to the executors")(Shim.addToExecutors(sc))
     this
+  }
+
+  private val measured = new AtomicBoolean()
+
+  private def measure(): Unit = if (measured.compareAndSet(false, true)) {
+    Guard.run(sc.conf, "the metrics")(SparkEnv.get.metricsSystem.registerSource(metrics))
   }
 
   /** Sessions copy the context's settings when they are made, which is after this. */
@@ -108,9 +127,16 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
       .map(why => s"${why.path("code").asText}: ${why.path("detail").asText}")
       .mkString("; ")
 
-  private def close(): Unit = {
-    recycling.close()
-    client.close()
+  private var closed = false
+
+  /** Whoever comes second waits for the first: Spark's listener bus ends after the plugin does, and takes no event then. */
+  private def close(): Unit = synchronized {
+    if (!closed) {
+      closed = true
+      recycling.close()
+      events.close()
+      client.close()
+    }
   }
 }
 
@@ -130,10 +156,13 @@ object RegionsRuntime extends Logging {
   /** The runtime of the JVM's SparkContext where it is already running. */
   def current: Option[RegionsRuntime] = runtimes.values.asScala.collectFirst { case Right(runtime) => runtime }
 
-  def stop(sc: SparkContext): Unit = Option(runtimes.remove(sc)).foreach(
-    _.foreach { runtime =>
-      Guard.run(sc.conf, "the end of the application")(runtime.close())
-    })
+  def stop(sc: SparkContext): Unit = {
+    Option(runtimes.get(sc)).foreach(
+      _.foreach { runtime =>
+        Guard.run(sc.conf, "the end of the application")(runtime.close())
+      })
+    runtimes.remove(sc)
+  }
 
   def status(session: SparkSession): Seq[(String, String)] = of(session) match {
     case Right(runtime) => runtime.status(session)

@@ -3,7 +3,7 @@ package org.apache.spark.sql.regions.bridge
 import java.security.SecureRandom
 import java.util.{LinkedHashMap => JLinkedMap, Map => JMap}
 import java.util.concurrent.{CountDownLatch, ExecutionException, TimeUnit, TimeoutException}
-import java.util.concurrent.atomic.{AtomicLong, LongAdder}
+import java.util.concurrent.atomic.{AtomicInteger, AtomicLong, LongAdder}
 
 import scala.util.control.NonFatal
 
@@ -46,6 +46,7 @@ final class PlannerClient(settings: PlannerSettings, backoff: Backoff = new Back
   private val ended = new CountDownLatch(1)
   private val sequence = new AtomicLong()
   private val dropped = new LongAdder()
+  private val starts = new AtomicInteger()
   @volatile private var state: State = Starting
   @volatile private var process: Option[PlannerProcess] = None
   @volatile private var lastClose: Option[Refusal] = None
@@ -60,6 +61,9 @@ final class PlannerClient(settings: PlannerSettings, backoff: Backoff = new Back
   def port: Option[Int] = Option(state).collect { case up: Up => up.port }
   def plannerVersion: Option[String] = Option(state).collect { case up: Up => up.version }
   def observationsDropped: Long = dropped.sum()
+
+  /** How often the process was started again. */
+  def restarts: Int = math.max(0, starts.get - 1)
   def startupMillis: Option[Long] = Some(upAfterMillis).filter(_ >= 0)
 
   /** Why the planner will not come (back), if so. */
@@ -193,6 +197,7 @@ final class PlannerClient(settings: PlannerSettings, backoff: Backoff = new Back
 
   private def start(): Up = {
     val token = newToken()
+    starts.incrementAndGet()
     val started = PlannerProcess.start(settings.command, settings.environment)
     process = Some(started)
     if (state == Ended) {

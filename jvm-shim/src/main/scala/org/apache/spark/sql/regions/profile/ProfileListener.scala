@@ -11,10 +11,13 @@ import org.apache.spark.sql.execution.ui.{SparkListenerSQLExecutionEnd, SparkLis
 import org.apache.spark.sql.regions.Guard
 
 /**
- * Follows executions, stages and tasks, and tells `observe` what each signed query really did. All on Spark's listener
+ * Follows executions, stages and tasks, and tells `observe` what each signed query really did, and `ran` also in which execution. All on Spark's listener
  * thread, so the maps need no lock.
  */
-final class ProfileListener(registry: QueryRegistry, observe: JMap[String, Any] => Unit)
+final class ProfileListener(
+    registry: QueryRegistry,
+    observe: JMap[String, Any] => Unit,
+    ran: (JMap[String, Any], Long) => Unit = (_, _) => ())
     extends SparkListener with Logging {
   val metrics = new StageMetrics
   val ends = new QueryEnds
@@ -67,7 +70,10 @@ final class ProfileListener(registry: QueryRegistry, observe: JMap[String, Any] 
         try {
           val stages = stagesOf.get(end.executionId).map(_.values.toSeq).getOrElse(Nil)
           registry.get(number).foreach { query =>
-            observe(ProfileListener.event(query, new ExecutedQuery(walked, stages, failed), end.duration / 1e9, failed))
+            val event =
+              ProfileListener.event(query, new ExecutedQuery(walked, stages, failed), end.duration / 1e9, failed)
+            observe(event)
+            ran(event, end.executionId)
           }
         } finally ends.fire(number, qe, failed)
         logDebug(

@@ -63,7 +63,8 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
     applied.foreach(a => runtime.queries.register(query, signed, a.loads, a.stores))
     val rewritten = applied.map(_.plan).getOrElse(plan)
     notes.planningSeconds = (System.nanoTime() - started) / 1e9
-    runtime.recycling.decided(notes.decision, changed = rewritten ne plan)
+    runtime.metrics.planned(notes.planningSeconds * 1000)
+    runtime.recycling.decided(notes.decision, signed.nodes, changed = rewritten ne plan)
     rewritten
   }
 

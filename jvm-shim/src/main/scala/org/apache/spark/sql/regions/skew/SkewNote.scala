@@ -40,7 +40,8 @@ private[skew] final case class SkewNote(
           "",
           spec.plainSeconds - spec.predictedSeconds,
           spec.reason.code,
-          detail = detail(spec))
+          detail = detail(spec),
+          splits = splits(spec))
         val declines = spec.declines ++ group.refusal
         add(Seq(action), declines.map(each => DeclinedNode(-1, group.name, each.code, each.detail)))
       }
@@ -52,21 +53,32 @@ private[skew] final case class SkewNote(
     add(Seq(DecidedAction("measured", -1, group.name, "", -1, "MEASURED", detail = detail)), Nil)
   }
 
-  private def detail(spec: SkewSpec): String = {
+  private def splits(spec: SkewSpec): Seq[SkewSplit] = {
     val sizes = group.inputs.map(input => new ShuffleSizes(input.stage).bytes)
-    val splits = spec.splits.values.toSeq.sortBy(_.partition).map { split =>
+    spec.splits.values.toSeq.sortBy(_.partition).take(SkewNote.splitsShown).map { split =>
       val bytes = sizes(if (split.left || sizes.length == 1) 0 else 1)
-      val share = 100.0 * bytes(split.partition) / math.max(bytes.sum, 1L)
       val how = if (split.maps.isEmpty) "row by row" else "by map tasks"
-      val rest = if (split.unmatched) ", unmatched rows apart" else ""
-      f"; partition ${split.partition} ($share%.0f %% of the ${if (split.left) "left" else "right"} input)" +
-        f" to ${split.slices} tasks $how$rest"
+      SkewSplit(
+        split.partition,
+        if (split.left) "left" else "right",
+        bytes(split.partition).toDouble / math.max(bytes.sum, 1L),
+        split.slices,
+        if (split.unmatched) s"$how, unmatched rows apart" else how
+      )
     }
-    f"predicted ${spec.predictedSeconds}%.2f s, plain ${spec.plainSeconds}%.2f s, balanced ${spec.boundSeconds}%.2f s; " +
-      s"${sizes.head.length} partitions in ${spec.tasks.length} tasks" + splits.take(SkewNote.splitsShown).mkString
   }
 
-  private def add(actions: Seq[DecidedAction], declines: Seq[DeclinedNode]): Unit = runtime.decisions.add(
+  private def detail(spec: SkewSpec): String = {
+    val told = splits(spec).map { split =>
+      f"; partition ${split.partition} (${100 * split.share}%.0f %% of the ${split.side} input)" +
+        f" to ${split.tasks} tasks ${split.how}"
+    }
+    f"predicted ${spec.predictedSeconds}%.2f s, plain ${spec.plainSeconds}%.2f s, balanced ${spec.boundSeconds}%.2f s; " +
+      s"${new ShuffleSizes(group.inputs.head.stage).bytes.length} partitions in ${spec.tasks.length} tasks" +
+      told.mkString
+  }
+
+  private def add(actions: Seq[DecidedAction], declines: Seq[DeclinedNode]): Unit = runtime.recycling.add(
     Decision(query, session.sessionUUID, System.currentTimeMillis(), planningMillis, plannerMillis, actions, declines,
       topic = "skew"))
 }

@@ -1,0 +1,18 @@
+package org.apache.spark.sql.regions.ui
+
+import scala.jdk.CollectionConverters._
+
+import com.fasterxml.jackson.databind.JsonNode
+
+/** JSON trees read as leniently as a log of another version needs: what is absent is empty. */
+private[ui] object Trees {
+  def elements(node: JsonNode): Seq[JsonNode] = if (node == null) Nil else node.elements().asScala.toSeq
+
+  implicit final class Fields(private val node: JsonNode) extends AnyVal {
+    def text(name: String): String = Option(node.get(name)).filterNot(_.isNull).map(_.asText).getOrElse("")
+    def number(name: String): Option[Double] = Option(node.get(name)).filter(_.isNumber).map(_.asDouble)
+    def whole(name: String): Option[Long] = Option(node.get(name)).filter(_.isNumber).map(_.asLong)
+    def items(name: String): Seq[JsonNode] = elements(node.path(name))
+    def flag(name: String): Boolean = node.path(name).asBoolean(false)
+  }
+}

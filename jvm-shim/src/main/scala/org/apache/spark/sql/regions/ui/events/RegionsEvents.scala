@@ -1,0 +1,109 @@
+package org.apache.spark.sql.regions.ui.events
+
+import java.util.{Map => JMap}
+import java.util.concurrent.ConcurrentLinkedQueue
+
+import scala.util.matching.Regex
+
+import org.apache.spark.SparkContext
+import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd, SparkListenerEvent}
+import org.apache.spark.sql.execution.SQLExecution
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.regions._
+
+/**
+ * Tells Spark's listeners what is decided and what comes of it. Nothing is told where nobody shows it: no UI, no event
+ * log, or `spark.regions.ui.enabled=false`.
+ */
+final class RegionsEvents(sc: SparkContext, state: StateReport) {
+  private val heard = sc.conf.get(RegionsConf.uiEnabled) && (sc.ui.isDefined || sc.isEventLogEnabled)
+  val savings = new Savings(() => sc.defaultParallelism)
+  private val schedule = new StateSchedule(RegionsEvents.stateMillis)
+  private val poster = new EventPoster(sc.conf, post, () => stateIfDue())
+
+  /** What is told once the application has ended: the bus may be closed, but the event log is not yet. */
+  private val late = new ConcurrentLinkedQueue[SparkListenerEvent]()
+  @volatile private var closing = false
+
+  if (heard && sc.isEventLogEnabled) sc.listenerBus.addToEventLogQueue(
+    new SparkListener {
+      override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit =
+        Guard.run(sc.conf, "the last events of the Regions tab") {
+          RegionsRuntime.stop(sc)
+          // On the event log's own thread, which is the only one that may write it.
+          sc.eventLogger.foreach(log => late.forEach(event => log.onOtherEvent(event)))
+        }
+    })
+
+  private def post(event: SparkListenerEvent): Unit =
+    if (heard) {
+      if (closing && sc.isEventLogEnabled) late.add(event) else sc.listenerBus.post(event)
+    }
+
+  def dropped: Long = poster.dropped
+
+  /** Called on the thread that plans the query, which knows the execution if there is one yet. */
+  def decided(decision: Decision, nodes: Seq[SignedNode]): Unit = {
+    savings.decided(decision)
+    schedule.changed()
+    if (heard) {
+      val execution = RegionsEvents.executionOf(sc)
+      val hidden = RegionsEvents.hidden()
+      poster.offer(() => EventBodies.decided(decision, nodes, execution, Texts(sc.conf, hidden)))
+    }
+  }
+
+  /** @param message the `executed` event of docs/protocol.md */
+  def ran(message: JMap[String, Any], execution: Long): Unit = {
+    schedule.changed()
+    val time = System.currentTimeMillis()
+    poster.offer { () =>
+      val query = message.get("query").asInstanceOf[Long]
+      try EventBodies.ran(message, execution, time, Texts(sc), savings.measured(query))
+      finally savings.ended(query)
+    }
+  }
+
+  def entry(
+      entry: String,
+      state: String,
+      query: Long,
+      rows: Long = 0,
+      bytes: Long = 0,
+      files: Int = 0,
+      seconds: Double = 0,
+      why: Refusal = Refusal("")): Unit = {
+    schedule.changed()
+    if (heard) {
+      val (time, texts) = (System.currentTimeMillis(), Texts(sc))
+      poster.offer(() =>
+        SparkListenerRegionsEntry(
+          entry, state, query, time, rows, bytes, files, seconds, why.code, texts(why.detail)))
+    }
+  }
+
+  private def stateIfDue(): Unit = if (schedule.due(state.health)) tellState(last = false)
+
+  private def tellState(last: Boolean): Unit = {
+    val told = state(last)
+    schedule.told(told.entries.size + told.graph.path("nodes").size + told.graph.path("edges").size)
+    post(told)
+  }
+
+  /** The last word, while the planner still answers. */
+  def close(): Unit = {
+    closing = true
+    poster.close(2000)
+    Guard.run(sc.conf, "the last event of the Regions tab")(tellState(last = true))
+  }
+}
+
+object RegionsEvents {
+  private val stateMillis = 10000L
+
+  private def executionOf(sc: SparkContext): Long =
+    Option(sc.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)).flatMap(_.toLongOption).getOrElse(-1L)
+
+  /** What this session hides in the texts of its plans. */
+  private def hidden(): Option[Regex] = SQLConf.get.stringRedactionPattern
+}

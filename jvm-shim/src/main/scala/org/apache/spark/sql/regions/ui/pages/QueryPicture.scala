@@ -1,0 +1,130 @@
+package org.apache.spark.sql.regions.ui.pages
+
+import scala.collection.mutable
+import scala.xml.Node
+
+import com.fasterxml.jackson.databind.JsonNode
+
+import org.apache.spark.sql.regions.ui.Trees._
+import org.apache.spark.sql.regions.ui.picture.{Arrow, Box, Picture}
+import org.apache.spark.util.Utils
+
+/** The plan of one query as a picture: operators in the colours of their regions, what is kept between them, and what was done. */
+private[pages] final class QueryPicture(query: JsonNode) {
+  import QueryPicture._
+  val nodes: IndexedSeq[JsonNode] = query.items("nodes").toIndexedSeq
+  private val place = nodes.zipWithIndex.map { case (node, i) => node.path("id").asInt(-1) -> i }.toMap
+
+  /** The decision before the query ran; later ones say what turned out. */
+  val main: JsonNode =
+    query.items("decisions").find(isMain).getOrElse(com.fasterxml.jackson.databind.node.MissingNode.getInstance)
+  val regions: Seq[JsonNode] = main.path("regions").items("regions")
+  val actions: Seq[JsonNode] = main.items("actions")
+  val declines: Seq[JsonNode] = main.items("declines")
+
+  private val regionOf: Map[Int, Int] =
+    regions.flatMap(region => region.items("nodes").map(_.asInt -> region.path("id").asInt)).toMap
+  private val actionAt = actions.groupBy(_.path("node").asInt(-1))
+  private val declineAt = declines.groupBy(_.path("node").asInt(-1))
+
+  /** What stands below a result that is read was not computed. */
+  private val idle: Set[Int] = {
+    val found = mutable.Set.empty[Int]
+    val open = mutable.Stack.empty[Int]
+    actions.filter(a => reads(a.text("kind")) && !refused(a)).foreach { action =>
+      place.get(action.path("node").asInt(-1)).foreach(i => open.pushAll(nodes(i).items("children").map(_.asInt)))
+    }
+    while (open.nonEmpty) {
+      val id = open.pop()
+      if (found.add(id)) place.get(id).foreach(i => open.pushAll(nodes(i).items("children").map(_.asInt)))
+    }
+    found.toSet
+  }
+
+  def region(node: JsonNode): Int = regionOf.getOrElse(node.path("id").asInt(-1), 0)
+  def isIdle(node: JsonNode): Boolean = idle(node.path("id").asInt(-1))
+
+  /** What was done at a node, or why nothing was: (words, kind of the badge). */
+  def done(node: JsonNode): (String, String) = {
+    val id = node.path("id").asInt(-1)
+    actionAt.get(id).flatMap(_.headOption).map(badge).orElse(
+      declineAt.get(id).flatMap(_.headOption).map(d => (s"✕ ${d.text("code")}", "declined"))).getOrElse(("", ""))
+  }
+
+  private def badge(action: JsonNode): (String, String) = {
+    val (kind, entry) = (action.text("kind"), action.text("entry").take(9))
+    if (refused(action)) (s"⚠ no $kind: ${action.path("refusal").text("code")}", "lost")
+    else kind match {
+      case "load" => (s"▼ loaded $entry", "read")
+      case "recall" => (s"▼ recalled $entry", "read")
+      case "store" => (s"▲ stored $entry", "kept")
+      case "persist" => (s"▲ persisted $entry", "kept")
+      case "share" => ("⇉ computed once", "shared")
+      case other => (other, "kept")
+    }
+  }
+
+  /** Rows, bytes and task-seconds, as far as Spark counted them. */
+  def measured(node: JsonNode): String = Seq(
+    node.whole("rows").map(rows => f"$rows%,d rows"),
+    node.number("bytes").map(b => Utils.bytesToString(b.toLong)),
+    node.number("seconds").map(Html.shownSeconds)
+  ).flatten.mkString(" · ")
+
+  private def box(node: JsonNode, id: String): Box = {
+    val (words, kind) = done(node)
+    val name = s"${node.text("operator")} (${node.text("id")})"
+    val facts = if (isIdle(node)) "not computed" else measured(node)
+    val inRegion = if (region(node) > 0) s", region ${region(node)}" else ""
+    Box(
+      Seq(name, facts),
+      region(node),
+      words,
+      kind,
+      isIdle(node),
+      Seq(s"$name$inRegion", facts, words, node.text("label")).filter(_.nonEmpty).mkString("\n"),
+      s"#$id-node-${node.text("id")}"
+    )
+  }
+
+  private def arrows: IndexedSeq[Arrow] = for {
+    (above, to) <- nodes.zipWithIndex
+    child <- above.items("children")
+    from <- place.get(child.asInt(-1))
+  } yield {
+    val below = nodes(from)
+    val label =
+      if (region(below) == 0 || region(above) == 0 || region(below) == region(above)) ""
+      else regions.find(_.path("id").asInt == region(above)).toSeq.flatMap(_.items("inputs"))
+        .find(_.path("region").asInt == region(below)).map(_.text("label")).getOrElse("")
+    val size =
+      if (label.isEmpty || isIdle(below)) None else below.number("bytes").map(b => Utils.bytesToString(b.toLong))
+    Arrow(from, to, (Seq(label).filter(_.nonEmpty) ++ size).mkString(" "), label.nonEmpty)
+  }
+
+  def svg(id: String): Node = Picture(
+    id,
+    s"Plan of query ${query.text("query")}: ${nodes.size} operators in ${regions.size} regions",
+    "The table “Operators” below has the same facts in words.",
+    nodes.map(box(_, id)),
+    arrows
+  )
+
+  /** Pixels that the picture's window should have. */
+  def height: Int = math.max(220, math.min(640, 110 * depth + 40))
+
+  private def depth: Int = {
+    val at = new Array[Int](nodes.size)
+    // In pre-order every parent comes before its children.
+    nodes.indices.foreach { i =>
+      nodes(i).items("children").flatMap(c => place.get(c.asInt(-1))).filter(_ > i).foreach(c => at(c) = at(i) + 1)
+    }
+    if (at.isEmpty) 0 else at.max + 1
+  }
+}
+
+private[pages] object QueryPicture {
+  def isMain(decision: JsonNode): Boolean = decision.text("session").nonEmpty && decision.text("topic").isEmpty
+  def refused(action: JsonNode): Boolean = action.path("refusal").isObject
+  def reads(kind: String): Boolean = kind == "load" || kind == "recall"
+}

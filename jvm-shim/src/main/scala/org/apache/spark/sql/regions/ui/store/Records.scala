@@ -1,0 +1,113 @@
+package org.apache.spark.sql.regions.ui.store
+
+import java.io.{ByteArrayInputStream, ByteArrayOutputStream}
+import java.util.zip.{GZIPInputStream, GZIPOutputStream}
+
+import com.fasterxml.jackson.annotation.JsonIgnore
+import com.fasterxml.jackson.databind.JsonNode
+
+import org.apache.spark.sql.regions.bridge.Frames
+import org.apache.spark.status.KVUtils.KVIndexParam
+import org.apache.spark.util.kvstore.KVIndex
+
+// What the tab keeps in the UI's store. The History Server may write these to disk as JSON. Large parts are
+// compressed: a plan takes 30 kB as text, and a thousand of them are kept.
+
+/**
+ * One query.
+ *
+ * @param executionId Spark's number of its execution, -1 while unknown
+ * @param applied kinds of the actions that were applied, with how many of each
+ * @param saved seconds that its loads saved, as measured; NaN where none was
+ * @param seconds of the execution, -1 until it ended
+ * @param decisions list of what was decided and what turned out, packed
+ * @param nodes of the plan, packed
+ * @param ran measurements, packed
+ */
+final class QueryRecord(
+    @KVIndexParam val query: Long,
+    @KVIndexParam("execution") val executionId: Long,
+    val time: Long,
+    val planningMillis: Double,
+    val operators: Int,
+    val applied: Map[String, String],
+    val declined: Int,
+    val refusal: String,
+    val predicted: Double,
+    val saved: Double,
+    val outcome: String,
+    val seconds: Double,
+    val taskSeconds: Double,
+    val truncated: Boolean,
+    val decisions: Array[Byte],
+    val nodes: Array[Byte],
+    val ran: Array[Byte])
+
+/** One kept result, as the planner lists it (`facts`) and as this application met it. Packed facts are null where it is not listed. */
+final class EntryRecord(
+    @KVIndexParam val entry: String,
+    val state: String,
+    val query: Long,
+    val time: Long,
+    val rows: Long,
+    val bytes: Long,
+    val files: Int,
+    val seconds: Double,
+    val code: String,
+    val detail: String,
+    val facts: Array[Byte]) {
+
+  /** The first to go when there are too many. */
+  @JsonIgnore @KVIndex("time")
+  private def timeIndex: Long = time
+}
+
+/** A decision that did not bring what it promised. */
+final class LossRecord(
+    @KVIndexParam val id: String,
+    val query: Long,
+    val executionId: Long,
+    val time: Long,
+    val what: String,
+    val entry: String,
+    val operator: String,
+    val predicted: Double,
+    val measured: Double,
+    val code: String,
+    val detail: String) {
+
+  @JsonIgnore @KVIndex("time")
+  private def timeIndex: Long = time
+}
+
+/** The last state that was told, packed. */
+final class StateRecord(@KVIndexParam val id: String, val time: Long, val body: Array[Byte])
+
+/** Sums since the start, which outlive the queries that they are of. */
+final class TotalsRecord(
+    @KVIndexParam val id: String,
+    val queries: Int,
+    val predicted: Double,
+    val saved: Double,
+    val loadsMeasured: Int,
+    val losses: Int,
+    val actions: Map[String, String],
+    val declines: Map[String, String])
+
+private[ui] object Packed {
+  def apply(node: JsonNode): Array[Byte] = {
+    val bytes = new ByteArrayOutputStream()
+    val gzip = new GZIPOutputStream(bytes)
+    try gzip.write(Frames.json.writeValueAsBytes(node))
+    finally gzip.close()
+    bytes.toByteArray
+  }
+
+  def open(bytes: Array[Byte]): JsonNode =
+    if (bytes == null) Frames.json.missingNode()
+    else {
+      val gzip = new GZIPInputStream(new ByteArrayInputStream(bytes))
+      try Frames.json.readTree(gzip)
+      finally gzip.close()
+    }
+}

@@ -1,0 +1,62 @@
+package org.apache.spark.sql.regions.ui.store
+
+import scala.reflect.ClassTag
+
+import com.fasterxml.jackson.databind.JsonNode
+
+import org.apache.spark.status.KVUtils
+import org.apache.spark.util.kvstore.KVStore
+
+/** Reads what [[RegionsStatusListener]] kept. */
+final class RegionsStore(store: KVStore) {
+  import RegionsStore._
+
+  def query(number: Long): Option[QueryRecord] = read[QueryRecord](number)
+
+  /** The newest first. */
+  def queries(limit: Int): Seq[QueryRecord] =
+    KVUtils.viewToSeq(store.view(classOf[QueryRecord]).reverse().max(limit))
+
+  def queryCount: Long = store.count(classOf[QueryRecord])
+
+  /** The queries of one SQL execution, in the order of their planning. */
+  def ofExecution(execution: Long): Seq[QueryRecord] =
+    KVUtils.viewToSeq(store.view(classOf[QueryRecord]).index("execution").first(execution).last(execution))
+      .sortBy(_.query)
+
+  def entry(name: String): Option[EntryRecord] = read[EntryRecord](name)
+
+  def entries: Seq[EntryRecord] = KVUtils.viewToSeq(store.view(classOf[EntryRecord]))
+
+  /** The newest first. */
+  def lost: Seq[LossRecord] = KVUtils.viewToSeq(store.view(classOf[LossRecord]).index("time").reverse())
+
+  def loss(id: String): Option[LossRecord] = read[LossRecord](id)
+
+  def lossCount: Int = store.count(classOf[LossRecord]).toInt
+
+  def state: JsonNode = Packed.open(read[StateRecord](only).map(_.body).orNull)
+
+  def totals: TotalsRecord =
+    read[TotalsRecord](only).getOrElse(new TotalsRecord(only, 0, 0, 0, 0, 0, Map.empty, Map.empty))
+
+  /** Whether the application ever ran with the plugin. */
+  def isEmpty: Boolean = read[StateRecord](only).isEmpty && queryCount == 0
+
+  private def read[T: ClassTag](key: Any): Option[T] =
+    try Some(store.read(implicitly[ClassTag[T]].runtimeClass.asInstanceOf[Class[T]], key))
+    catch { case _: NoSuchElementException => None }
+}
+
+private[store] object RegionsStore {
+
+  /** Of records of which there is one. */
+  val only = "only"
+
+  def key(record: Any): Any = record match {
+    case query: QueryRecord => query.query
+    case entry: EntryRecord => entry.entry
+    case loss: LossRecord => loss.id
+    case other => throw new IllegalArgumentException(s"unexpected record ${other.getClass.getName}")
+  }
+}

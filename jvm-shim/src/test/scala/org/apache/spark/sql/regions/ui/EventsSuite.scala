@@ -1,0 +1,150 @@
+package org.apache.spark.sql.regions.ui
+
+import java.util.concurrent.ConcurrentLinkedQueue
+
+import scala.jdk.CollectionConverters._
+
+import com.fasterxml.jackson.databind.JsonNode
+
+import org.apache.spark.SparkConf
+import org.apache.spark.scheduler.SparkListenerEvent
+import org.apache.spark.sql.regions._
+import org.apache.spark.sql.regions.bridge.Frames
+import org.apache.spark.sql.regions.ui.events._
+import org.apache.spark.util.JsonProtocol
+
+/** What lands in the event log: it comes back, it is bounded, and it does not tell what Spark would hide. */
+class EventsSuite extends munit.FunSuite {
+  private def tree(json: String): JsonNode = Frames.json.readTree(json)
+  private def texts(hidden: String = ""): Texts =
+    Texts(new SparkConf(false), Option(hidden).filter(_.nonEmpty).map(_.r))
+
+  private def decision(declines: Int, detail: String): Decision = Decision(
+    7,
+    "s",
+    1000,
+    12.5,
+    8,
+    Seq(DecidedAction("load", 2, "Aggregate", "e1", 1.5, "BENEFIT", detail = detail, insteadSeconds = 2)),
+    Seq.fill(declines)(DeclinedNode(1, "Filter", "TOO_CHEAP", detail))
+  )
+
+  private def again(event: SparkListenerEvent): SparkListenerEvent =
+    JsonProtocol.sparkEventFromJson(JsonProtocol.sparkEventToJsonString(event))
+
+  test("each event comes back from the event log as it was") {
+    val told = Seq(
+      EventBodies.decided(decision(2, "0.02 s"), Nil, 4, texts()),
+      SparkListenerRegionsRan(
+        7, 4, 1, "ok", 1.5, 2.5, tree("""[{"id":0,"rows":5}]"""), tree("""[{"entry":"e1"}]"""), false),
+      SparkListenerRegionsEntry("e1", "committed", 7, 1, 10, 1L << 40, 2, 0.5, "", ""),
+      SparkListenerRegionsState(1, "apply", "markov", tree("""{"a":"b"}"""), tree("""{"healthy":true}"""),
+        tree("""{"loads":1}"""), tree("[]"), tree("""{"nodes":[],"edges":[]}"""), false)
+    )
+    told.foreach { event =>
+      // Numbers may come back in another width, so the texts are compared.
+      val back = again(event)
+      assertEquals(back.getClass: Class[_], event.getClass: Class[_])
+      assertEquals(JsonProtocol.sparkEventToJsonString(back), JsonProtocol.sparkEventToJsonString(event))
+      assert(JsonProtocol.sparkEventToJsonString(event).contains(s""""Event":"${event.getClass.getName}""""))
+    }
+  }
+
+  test("an event of another version replays: unknown fields are ignored, absent ones empty") {
+    val name = classOf[SparkListenerRegionsRan].getName
+    JsonProtocol.sparkEventFromJson(
+      s"""{"Event":"$name","query":3,"later":{"a":[1]},"loads":{"not":"a list"}}""") match {
+      case ran: SparkListenerRegionsRan =>
+        assertEquals((ran.query, ran.executionId, ran.nodes), (3L, 0L, null))
+      case other => fail(other.toString)
+    }
+  }
+
+  test("declines, nodes and texts are bounded, and the event says so") {
+    val event = EventBodies.decided(decision(500, "x" * 2000), Nil, -1, texts())
+    assertEquals(event.decision.get("declines").size, EventBodies.mostDeclines)
+    assert(event.truncated)
+    assert(JsonProtocol.sparkEventToJsonString(event).length < 100 * 700)
+    assertEquals(event.decision.at("/actions/0/detail").asText.length, Texts.longest)
+    assert(!EventBodies.decided(decision(3, "short"), Nil, -1, texts()).truncated)
+  }
+
+  test("what spark.sql.redaction.string.regex matches is hidden before the text is cut") {
+    val secret = "x" * 490 + "pa55word" + "y" * 600
+    val event = EventBodies.decided(decision(1, secret), Nil, -1, texts("pa55word"))
+    val json = JsonProtocol.sparkEventToJsonString(event)
+    assert(!json.contains("pa55"), json)
+    assert(json.contains("x****"), json)
+  }
+
+  test("values of secret keys are hidden, and a catalog's password") {
+    val shown = Texts.settings(
+      new SparkConf(false),
+      Seq("spark.regions.token" -> "abc", "spark.regions.recycle.catalog" -> "postgresql://me:hush@host/db"))
+    assertEquals(shown("spark.regions.token"), "*********(redacted)")
+    assertEquals(shown("spark.regions.recycle.catalog"), "postgresql://***@host/db")
+    assertEquals(texts()(tree("""{"password":"a","plain":"b"}""")).get("password").asText, "*********(redacted)")
+  }
+
+  test("entries and graph stay within bounds whatever the planner sends") {
+    val many = (1 to 3000).map(i => s"""{"entry":"e$i","lineage":"l$i"}""").mkString("[", ",", "]")
+    val edges = (1 to 9000).map(i => s"""["a$i","b$i"]""").mkString("[", ",", "]")
+    val cut = texts()
+    val (entries, graph) =
+      EventBodies.listed(tree(s"""{"entryList":$many,"graph":{"nodes":$many,"edges":$edges}}"""), cut)
+    assertEquals((entries.size, graph.get("nodes").size, graph.get("edges").size), (500, 500, 2000))
+    assert(cut.truncated)
+  }
+
+  test("a load's measured saving: what it stands for, less its task-seconds over the cores") {
+    val savings = new Savings(() => 2)
+    savings.decided(decision(0, ""))
+    val ran = EventBodies.ran(
+      java.util.Map.of(
+        "query", 7L, "outcome", "ok", "seconds", 1.0, "loads", Seq(Map("entry" -> "e1", "seconds" -> 0.5))),
+      4, 1, texts(), savings.measured(7))
+    assertEqualsDouble(ran.loads.at("/0/saved").asDouble, 2 - 0.5 / 2, 1e-9)
+    assertEqualsDouble(savings.measuredSeconds, 1.75, 1e-9)
+    assertEqualsDouble(savings.predictedSeconds, 1.5, 1e-9)
+    assertEquals(savings.measured(7)("e9", Some(1.0)), (None, None))
+  }
+
+  test("a fault while an event is made ends nothing; what does not fit is counted") {
+    val posted = new ConcurrentLinkedQueue[SparkListenerEvent]()
+    val entered = new java.util.concurrent.CountDownLatch(1)
+    val open = new java.util.concurrent.CountDownLatch(1)
+    val poster =
+      new EventPoster(new SparkConf(false), event => posted.add(event), () => throw new LinkageError("idle"), 2)
+    val event = SparkListenerRegionsEntry("e1", "dropped", 1, 1, 0, 0, 0, 0, "", "")
+    poster.offer { () =>
+      entered.countDown()
+      open.await()
+      throw new IllegalStateException("made to fail")
+    }
+    entered.await()
+    (1 to 3).foreach(_ => poster.offer(() => event))
+    open.countDown()
+    poster.close(5000)
+    assertEquals(posted.asScala.toSeq, Seq[SparkListenerEvent](event, event))
+    assertEquals(poster.dropped, 1L)
+  }
+
+  test("states are told at the start, when health turns, and then no more often than their size allows") {
+    var now = 0L
+    val schedule = new StateSchedule(10000, () => now)
+    assert(schedule.due("up 0"))
+    schedule.told(0)
+    schedule.changed()
+    assert(!schedule.due("up 0"))
+    assert(schedule.due("down 0"), "a planner that went is told at once")
+    schedule.told(500)
+    schedule.changed()
+    now += 10001
+    assert(!schedule.due("down 0"), "a large state waits longer")
+    now += 40000
+    assert(schedule.due("down 0"))
+    schedule.told(0)
+    now += 60000
+    assert(!schedule.due("down 0"), "nothing has changed")
+  }
+}

@@ -1,0 +1,158 @@
+package org.apache.spark.sql.regions.ui
+
+import com.fasterxml.jackson.databind.JsonNode
+
+import org.apache.spark.SparkConf
+import org.apache.spark.scheduler.SparkListenerEvent
+import org.apache.spark.sql.internal.StaticSQLConf
+import org.apache.spark.sql.regions.bridge.Frames
+import org.apache.spark.sql.regions.ui.events._
+import org.apache.spark.sql.regions.ui.store._
+import org.apache.spark.status.{ElementTrackingStore, KVUtils}
+import org.apache.spark.util.kvstore.InMemoryStore
+
+/** The store behind the tab, filled with events in all orders. */
+class StatusListenerSuite extends munit.FunSuite {
+  private final class Filled(retained: Int = 1000) {
+    val conf: SparkConf = new SparkConf(false).set(StaticSQLConf.UI_RETAINED_EXECUTIONS, retained)
+      .set("spark.appStateStore.asyncTracking.enable", "false")
+    val kvstore = new ElementTrackingStore(new InMemoryStore, conf)
+    val listener = new RegionsStatusListener(conf, kvstore)
+    val store = new RegionsStore(kvstore)
+    def told(events: SparkListenerEvent*): this.type = {
+      events.foreach(listener.onOtherEvent)
+      this
+    }
+  }
+
+  private def tree(json: String): JsonNode = Frames.json.readTree(json)
+
+  private def decided(
+      query: Long,
+      execution: Long = -1,
+      actions: String = "[]",
+      declines: String = "[]",
+      session: String = "s",
+      topic: String = ""): SparkListenerRegionsDecided =
+    SparkListenerRegionsDecided(
+      query,
+      execution,
+      1000 + query,
+      tree(s"""{"query":$query,"session":"$session","topic":"$topic","planningMillis":12.5,"actions":$actions,
+              |"declines":$declines,"refusal":null}""".stripMargin),
+      tree("""[{"id":0,"operator":"Join","children":[]}]"""),
+      false
+    )
+
+  private def ran(query: Long, execution: Long, loads: String = "[]"): SparkListenerRegionsRan =
+    SparkListenerRegionsRan(query, execution, 2000, "ok", 2.5, 4, tree("""[{"id":0,"rows":3}]"""), tree(loads), false)
+
+  private def entry(name: String, state: String, query: Long = 1, time: Long = 3000): SparkListenerRegionsEntry =
+    SparkListenerRegionsEntry(
+      name, state, query, time, 10, 100, 1, 0.5, if (state == "abandoned") "WRITE_FAILED" else "", "")
+
+  private def state(time: Long, entries: String): SparkListenerRegionsState =
+    SparkListenerRegionsState(time, "apply", "markov", tree("{}"), tree("""{"healthy":true,"pid":1}"""), tree("{}"),
+      tree(entries), tree("""{"nodes":[],"edges":[]}"""), false)
+
+  private val load = """[{"kind":"load","entry":"e1","savingSeconds":2.0,"refusal":null}]"""
+
+  test("a decision before its execution is known is found by the execution once it ran") {
+    val filled = new Filled().told(decided(1, -1, load), ran(1, 9, """[{"entry":"e1","predicted":2.0,"saved":1.5}]"""))
+    val Seq(query) = filled.store.ofExecution(9): @unchecked
+    assertEquals((query.query, query.outcome, query.saved, query.predicted), (1L, "ok", 1.5, 2.0))
+    assertEquals(filled.store.ofExecution(-1), Nil)
+    val sums = filled.store.totals
+    assertEquals((sums.queries, sums.predicted, sums.saved, sums.loadsMeasured), (1, 2.0, 1.5, 1))
+  }
+
+  test("the end may be heard before the decision") {
+    val filled = new Filled().told(ran(1, 9), decided(1, -1, load))
+    val query = filled.store.query(1).get
+    assertEquals((query.executionId, query.outcome, query.seconds, query.operators), (9L, "ok", 2.5, 1))
+    assertEquals(query.applied, Map("load" -> "1"))
+  }
+
+  test("what turns out later is added to its query and counts as no query") {
+    val note = decided(1, -1, """[{"kind":"committed","entry":"e1","savingSeconds":-1,"refusal":null}]""", session = "")
+    val filled = new Filled().told(decided(1, 3), note, decided(1, -1, topic = "skew"))
+    val query = filled.store.query(1).get
+    assertEquals((filled.store.totals.queries, query.executionId, query.planningMillis), (1, 3L, 12.5))
+    assertEquals(Packed.open(query.decisions).size, 3)
+  }
+
+  test("no more queries are kept than Spark keeps executions; sums go on") {
+    val filled = new Filled(retained = 50)
+    (1L to 200L).foreach(n => filled.told(decided(n, n, load), ran(n, n)))
+    assert(filled.store.queryCount <= 51, filled.store.queryCount)
+    assert(filled.store.query(200).isDefined && filled.store.query(1).isEmpty)
+    assertEquals((filled.store.totals.queries, filled.store.totals.predicted), (200, 400.0))
+    (1 to 200).foreach(n => filled.told(entry(s"e$n", "abandoned", n, n)))
+    assert(filled.store.entries.size <= 51 && filled.store.lost.size <= 51)
+    assert(filled.store.entry("e200").isDefined)
+  }
+
+  test("a load that saved less than a fifth of what was predicted has lost, and an action that could not be applied") {
+    val refused = """[{"kind":"store","node":0,"operator":"Join","entry":"e2","savingSeconds":1.0,
+                    |"refusal":{"code":"TYPE_NOT_STORABLE","detail":"map"}}]""".stripMargin
+    val filled = new Filled().told(
+      decided(1, 5, load),
+      ran(1, 5, """[{"entry":"e1","predicted":2.0,"saved":0.1},{"entry":"e3","predicted":2.0,"saved":1.0}]"""),
+      decided(2, 6, refused),
+      entry("e2", "abandoned", 2),
+      entry("e4", "abandoned", 2),
+      decided(3, 7, declines = """[{"node":0,"operator":"Join","code":"SHADOWED","detail":""}]""")
+    )
+    val lost = filled.store.lost.map(loss => (loss.query, loss.what, loss.code)).toSet
+    assertEquals(
+      lost,
+      Set(
+        (1L, "saved less than predicted", "CONTRADICTED"),
+        (2L, "could not store", "TYPE_NOT_STORABLE"),
+        (2L, "not stored", "WRITE_FAILED"),
+        (3L, "withdrawn", "SHADOWED")
+      )
+    )
+  }
+
+  test("the planner's list gives provenance; what is not in it any more is evicted") {
+    val filled = new Filled().told(
+      entry("e1", "committed", time = 3000),
+      entry("e2", "committed", time = 3000),
+      state(4000, """[{"entry":"e1","state":"committed","name":"job","uses":2}]"""),
+      entry("e3", "committed", time = 5000)
+    )
+    assertEquals(filled.store.entries.map(e => e.entry -> e.state).toMap,
+      Map("e1" -> "committed", "e2" -> "evicted", "e3" -> "committed"))
+    assertEquals(Packed.open(filled.store.entry("e1").get.facts).get("name").asText, "job")
+    assertEquals(filled.store.entry("e1").get.rows, 10L)
+  }
+
+  test("a list that was made before a commit does not take it back") {
+    val filled =
+      new Filled().told(entry("e1", "committed", time = 9000), state(4000, """[{"entry":"e1","state":"pending"}]"""))
+    assertEquals(filled.store.entry("e1").get.state, "committed")
+  }
+
+  test("records survive the History Server's disk") {
+    val filled = new Filled().told(decided(1, 5, load), entry("e1", "committed"), state(1, "[]"))
+    val serializer = new KVUtils.KVStoreScalaSerializer
+    val query = filled.store.query(1).get
+    val again = serializer.deserialize(serializer.serialize(query), classOf[QueryRecord])
+    assertEquals((again.query, again.executionId, again.applied, again.saved.isNaN), (1L, 5L, Map("load" -> "1"), true))
+    assertEquals(Packed.open(again.nodes), Packed.open(query.nodes))
+    val known = filled.store.entry("e1").get
+    assertEquals(serializer.deserialize(serializer.serialize(known), classOf[EntryRecord]).bytes, 100L)
+  }
+
+  test("an event that makes no sense harms nothing") {
+    val filled = new Filled().told(
+      SparkListenerRegionsDecided(1, -1, 0, null, null, false),
+      SparkListenerRegionsRan(2, -1, 0, null, 0, 0, null, null, false),
+      SparkListenerRegionsState(0, null, null, null, null, null, null, null, false),
+      SparkListenerRegionsDecided(4, -1, 0, tree("[1]"), tree("7"), false),
+      decided(3, 3)
+    )
+    assertEquals(filled.store.query(3).map(_.executionId), Some(3L))
+  }
+}

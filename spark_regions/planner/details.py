@@ -1,0 +1,63 @@
+"""The long form of a status, for those who show it to people."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from typing import TYPE_CHECKING, Any
+
+from spark_regions.errors import StoreError
+from spark_regions.store.entries import all_entries
+from spark_regions.store.summary import MAX_ENTRIES, MAX_OPERATORS, entry_list, most_used
+
+if TYPE_CHECKING:
+    from spark_regions.planner.session import Session
+
+log = logging.getLogger("spark_regions.planner")
+
+LAST_WRITE_SECONDS = 0.5
+_NOTHING: dict[str, Any] = {"nodes": [], "edges": [], "operators": 0}
+
+
+class Details:
+    """Entries and the most used operators of a session's store.
+
+    Messages are answered in order, and the operators of a large graph take longer to sort than a query waits for its
+    decision: they are read on a thread of their own, and an answer has what the last reading found.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._graph = _NOTHING
+        self._reading = False
+
+    def __call__(self, session: Session, end: bool) -> dict[str, Any]:
+        """:param end: nobody asks again, so everything is read now"""
+        if end:
+            with contextlib.suppress(StoreError):
+                session.graph.flush(LAST_WRITE_SECONDS)
+            self._read(session)
+        elif self._begin():
+            threading.Thread(target=self._read, args=(session,), name="summary", daemon=True).start()
+        entries = session.store.catalog.read(lambda connection: entry_list(connection, all_entries(connection)))
+        graph = self._graph
+        return {
+            "entryList": entries,
+            "graph": {"nodes": graph["nodes"], "edges": graph["edges"]},
+            "graphOperators": graph["operators"],
+            "truncated": len(entries) == MAX_ENTRIES or len(graph["nodes"]) == MAX_OPERATORS,
+        }
+
+    def _begin(self) -> bool:
+        with self._lock:
+            begun, self._reading = not self._reading, True
+            return begun
+
+    def _read(self, session: Session) -> None:
+        try:
+            self._graph = session.store.catalog.read(most_used)
+        except StoreError as error:
+            log.warning("summary: %s", error)
+        finally:
+            self._reading = False

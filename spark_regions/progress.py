@@ -1,0 +1,48 @@
+"""Progress of long work: one look everywhere, on stderr. Only where somebody watches: a terminal or a notebook."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+
+OFF = "SPARK_REGIONS_PROGRESS"
+"""Environment variable; `0` turns every bar off that was not asked for."""
+
+
+@contextmanager
+def bar(
+    description: str, total: float | None, wanted: bool | None = None, *, is_bytes: bool = False
+) -> Iterator[Callable[[float], None]]:
+    """A progress bar; what it gives moves it on by so many units.
+
+    :param total: units of all the work; None where that is not known
+    :param wanted: None: where somebody watches
+    :param is_bytes: units are bytes, shown as such
+    """
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        MofNCompleteColumn,
+        Progress,
+        ProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+
+    console = Console(stderr=True)
+    shown = _watched(console.is_terminal, console.is_jupyter) if wanted is None else wanted
+    count: ProgressColumn = DownloadColumn(binary_units=True) if is_bytes else MofNCompleteColumn()
+    columns = (TextColumn("{task.description}"), BarColumn(), count, TimeElapsedColumn())
+    with Progress(*columns, console=console, disable=not shown) as progress:
+        task = progress.add_task(description, total=total)
+        yield lambda units: progress.advance(task, units)
+
+
+def _watched(terminal: bool, notebook: bool) -> bool:
+    if os.environ.get(OFF) == "0":
+        return False
+    # In a notebook rich draws with ipywidgets, and only warns without them.
+    return find_spec("ipywidgets") is not None if notebook else terminal

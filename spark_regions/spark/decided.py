@@ -1,0 +1,80 @@
+"""Decisions as a session gives them: a list, with a table for notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from html import escape
+from typing import Any
+
+from spark_regions.reasons import sentence
+
+ROWS_SHOWN = 200
+_COLUMNS = ("query", "what", "at", "entry", "predicted saving", "why")
+_STYLE = "text-align:left;vertical-align:top"
+
+
+class Decisions(list[dict[str, Any]]):
+    """What was decided, oldest first, as `SELECT * FROM spark_regions_decisions()` or explain's JSON has it."""
+
+    def _repr_html_(self) -> str:
+        rows = list(table_rows(self))
+        shown = rows[-ROWS_SHOWN:]
+        left = f"<p>The latest {len(shown):,} of {len(rows):,} rows.</p>" if len(shown) < len(rows) else ""
+        head = "".join(f'<th scope="col" style="{_STYLE}">{escape(column)}</th>' for column in _COLUMNS)
+        body = "".join(
+            "<tr>" + "".join(f'<td style="{_STYLE}">{escape(cell)}</td>' for cell in row) + "</tr>" for row in shown
+        )
+        return f"{left}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def table_rows(decisions: Iterable[Mapping[str, Any]]) -> Iterable[tuple[str, ...]]:
+    """One row for each action, decline and refusal; of a Connect session, whose decisions are such rows, each row.
+
+    >>> list(table_rows([{"query": 3, "actions": [], "declines": [], "refusal": {"code": "DISABLED", "detail": ""}}]))
+    [('3', 'refused', '', '', '', 'DISABLED: spark_regions is switched off.')]
+    """
+    for decision in decisions:
+        query = str(decision["query"])
+        if "kind" in decision:
+            yield _row(query, decision, str(decision["kind"]), decision.get("predicted_seconds"))
+            continue
+        if refusal := decision.get("refusal"):
+            yield _row(query, refusal, "refused", None)
+        for action in decision.get("actions") or ():
+            refused = action.get("refusal")
+            what = f"could not {action['kind']}" if refused else str(action["kind"])
+            why = refused or {"code": action.get("reason"), "detail": action.get("detail")}
+            yield _row(query, {**action, **why}, what, None if refused else action.get("savingSeconds"))
+        for decline in decision.get("declines") or ():
+            yield _row(query, decline, "declined", None)
+
+
+def as_decisions(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Decisions in the shape of a classic session, whichever the session is."""
+    found: dict[Any, dict[str, Any]] = {}
+    whole = []
+    for row in rows:
+        if "kind" not in row:
+            whole.append(dict(row))
+            continue
+        empty: dict[str, Any] = {"query": row["query"], "actions": [], "declines": [], "refusal": None}
+        decision = found.setdefault(row["query"], empty)
+        told = {key: row.get(key) for key in ("node", "operator", "code", "detail")}
+        if row["kind"] == "refused":
+            decision["refusal"] = told
+        elif row["kind"] == "decline":
+            decision["declines"].append(told)
+        else:
+            saving = row.get("predicted_seconds") or 0.0
+            more = {"kind": row["kind"], "entry": row.get("entry"), "savingSeconds": saving, "reason": row.get("code")}
+            decision["actions"].append({**told, **more})
+    return [*whole, *found.values()]
+
+
+def _row(query: str, told: Mapping[str, Any], what: str, seconds: float | None) -> tuple[str, ...]:
+    node = told.get("node")
+    at = str(told.get("operator") or "") + (f" ({node})" if node is not None and node >= 0 else "")
+    code = str(told.get("code") or "")
+    why = f"{code}: {sentence(code, str(told.get('detail') or ''))}" if code else ""
+    saving = f"{seconds:.2f} s" if seconds is not None and seconds >= 0 else ""
+    return query, what, at, str(told.get("entry") or ""), saving, why

@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from report_logs import action, decided, entry, lines, node, ran, reused, start, state, write
+
+from spark_regions.cli.commands import commands
+from spark_regions.reports.page import fragment, page
+from spark_regions.reports.summary import Prices, Report, read_report
+from spark_regions.reports.text import text
+
+
+def report(folder: Path, events: list[dict], prices: Prices = Prices()) -> Report:  # noqa: B008
+    return read_report(write(folder / "log", events), prices)
+
+
+def test_a_read_is_measured_against_what_the_log_has_seen(tmp_path: Path) -> None:
+    found = report(tmp_path, reused())
+    assert (found.queries, dict(found.outcomes)) == (2, {"ok": 2})
+    assert found.actions == {"load": 1, "store": 1}
+    assert found.predicted_seconds == pytest.approx(2.6)  # the store's own saving is that of a later read
+    assert found.measured.saved == pytest.approx((4 + 2 - 0.5) / 2)
+    assert (found.measured.by_log, found.measured.reads) == (1, 1)
+    assert found.measured_seconds == pytest.approx((5.5 - 0.4) / 2)
+    assert found.measured.points == [(2.6, pytest.approx(2.75))]
+    assert found.query_points == ((3.0, 3.6),)
+    assert found.declines == {"SOURCE": 1, "TOO_CHEAP": 1}
+    assert (found.application.cores, found.application.name) == (2, "<orders>")
+    assert "spark.secret" not in found.application.confs
+
+
+def test_a_read_of_an_earlier_runs_result_is_measured_as_the_shim_says(tmp_path: Path) -> None:
+    events = reused()
+    del events[4:7]  # The application begins with the query that reads.
+    assert report(tmp_path, events).measured_seconds is None
+    events[-2]["loads"][0] |= {"predicted": 2.6, "saved": 2.0}
+    found = report(tmp_path, events)
+    assert (found.measured.by_runs, found.measured.by_log) == (1, 0)
+    assert found.measured_seconds == pytest.approx(2.0)
+
+
+def test_what_became_of_an_entry_is_no_further_decision(tmp_path: Path) -> None:
+    note = decided(1, [], [action("committed", -1, "e1", -1.0)], session="")
+    found = report(tmp_path, [*reused(), note])
+    assert found.actions == {"load": 1, "store": 1}
+    assert "Committed" not in text(found)
+
+
+def test_a_first_run_has_only_stored(tmp_path: Path) -> None:
+    shown = text(report(tmp_path, reused()[:7]))
+    assert "Nothing was read yet; what was stored (1) took 0.2 s of writing." in shown
+
+
+def test_columns_computed_from_a_source_are_a_candidate_and_the_source_is_none(tmp_path: Path) -> None:
+    """A projection of a function has the rows of its source, hence its lineage; the scan happens either way."""
+    plan = [node(0, "s", 1, operator="Project"), node(1, "s", operator="Relation")]
+    times = {0: (4.0, 100), 1: (2.0, 100)}
+    (found,) = report(tmp_path, [*start(), decided(1, plan), ran(1, 3.0, times)]).candidates
+    assert found.seconds == pytest.approx(4.0)
+    alone = [node(0, "s", operator="Relation")]
+    assert report(tmp_path, [*start(), decided(1, alone), ran(1, 3.0, {0: (4.0, 100)})]).candidates == ()
+
+
+def test_a_read_whose_query_has_no_end_in_the_log_counts_as_not_measured(tmp_path: Path) -> None:
+    again = decided(3, [node(0, "b")], [action("load", 0, "e1", 1.0)])
+    found = report(tmp_path, [*reused(), again])
+    assert (found.measured.by_log, found.measured.unmeasured) == (1, 1)
+    assert "as measured of 1 of 2 reads" in text(found)
+
+
+def test_what_is_not_measured_adds_nothing(tmp_path: Path) -> None:
+    shared = decided(3, [node(0, "x")], [action("share", 0, saving=1.5)])
+    found = report(tmp_path, [*start(), shared, ran(3, 1.0, {0: (1.0, None)})])
+    assert found.predicted_seconds == 1.5
+    assert found.measured_seconds is None
+    assert "nothing was measured" in text(found)
+
+
+def test_money(tmp_path: Path) -> None:
+    found = report(tmp_path, reused(), Prices(core_hour=3600.0, gb_month=10.0))
+    assert found.money.predicted == pytest.approx(2.6 * 2)
+    assert found.money.computing == pytest.approx(5.1)
+    assert found.money.holding_month == pytest.approx(0.02)
+    assert report(tmp_path, reused()).money.computing is None
+    unknown = [event for event in reused() if event["Event"] != "SparkListenerExecutorAdded"]
+    without = report(tmp_path, unknown, Prices(core_hour=1.0))
+    assert without.money.predicted is None
+    assert any("cores is not known" in note for note in without.notes)
+
+
+def test_observe_mode_tells_what_would_have_been_done(tmp_path: Path) -> None:
+    from spark_regions.reasons import would_save
+
+    would = [(0, "OBSERVE_ONLY", would_save("load", 2.0)), (1, "OBSERVE_ONLY", would_save("store", 1.5))]
+    stage = decided(1, [], declines=[(-1, "OBSERVE_ONLY", "split")], topic="skew")
+    found = report(tmp_path, [*start(), decided(1, [node(0, "a", 1), node(1, "b")], declines=would), stage])
+    assert found.would == {"load": 1, "skew": 1, "store": 1}
+    assert found.would_seconds["store"] == 1.5
+    assert "OBSERVE_ONLY" not in found.declines
+    assert "2.0 s predicted" in text(found)
+
+
+def test_what_failed_is_told_with_its_reason(tmp_path: Path) -> None:
+    refused = action("load", 0, "e1", 5.0, refusal={"code": "ENTRY_MISSING", "detail": ""})
+    nothing = decided(2, [], refusal={"code": "PLANNER_DEADLINE", "detail": ""})
+    gone = entry("e2", "abandoned", code="PARTIAL_CONSUMPTION")
+    found = report(tmp_path, [*start(), decided(1, [node(0, "a")], [refused]), nothing, gone])
+    assert found.predicted_seconds == 0.0
+    assert found.failed == {"ENTRY_MISSING": 1}
+    assert found.refusals == {"PLANNER_DEADLINE": 1}
+    shown = text(found)
+    assert "The planner did not answer in time" in shown
+    assert "PARTIAL_CONSUMPTION" in shown
+
+
+def test_candidates_are_worth_what_those_before_them_leave(tmp_path: Path) -> None:
+    """`candidates.best`'s example: A below B and C, on one core."""
+
+    def query(number: int, top: str) -> list[dict]:
+        plan = [node(0, top, 1), node(1, "A", 2), node(2, "s", operator="Relation")]
+        return [decided(number, plan), ran(number, 5.0, {0: (1.0, 100), 1: (4.0, 100), 2: (0.0, 100)})]
+
+    found = report(tmp_path, [*start(cores=1), *query(1, "B"), *query(2, "C")])
+    assert [each.lineage for each in found.candidates] == ["A", "C", "B"]
+    saved = [each.saved_seconds for each in found.candidates]
+    assert saved == pytest.approx([8.0, 1.0, 1.0], abs=0.1)
+
+
+def test_a_used_and_stored_candidate_says_so(tmp_path: Path) -> None:
+    events = [*reused(), state(entries=[{"entry": "e1", "lineage": "b", "bytes": 2_000_000}])]
+    (first, *_) = report(tmp_path, events).candidates
+    assert (first.lineage, first.stored, first.uses) == ("b", True, 2.0)
+
+
+def test_an_application_without_us_is_told_as_such(tmp_path: Path) -> None:
+    assert "ran without it" in text(report(tmp_path, start()))
+
+
+def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from spark_regions.reports import ledger, lineages, savings
+
+    monkeypatch.setattr(ledger, "PENDING_LIMIT", 3)
+    monkeypatch.setattr(lineages, "LINEAGE_LIMIT", 5)
+    monkeypatch.setattr(savings, "POINT_LIMIT", 2)
+    folded = ledger.Ledger()
+    for event in start():
+        folded.add(event)
+    for query in range(20):
+        folded.add({**decided(query, [node(0, f"l{query}")]), "Event": ledger.DECIDED})
+    assert len(folded._pending) == 3
+    for query in range(20, 40):
+        folded.add({**decided(query, [node(0, f"l{query}")], [action("load", 0, "e")]), "Event": ledger.DECIDED})
+        folded.add({**ran(query, 1.0, {}, {"e": 0.1}), "Event": ledger.RAN})
+    assert len(folded.lineages.found) == 5
+    assert folded.savings.measured.unmeasured == 20
+    for _ in range(5):
+        folded.savings.read(1.0, {"saved": 1.0}, None, 1)
+    assert len(folded.savings.measured.points) == 2
+
+
+def test_the_page_is_whole_and_needs_nothing_from_outside(tmp_path: Path) -> None:
+    html = page(report(tmp_path, reused(), Prices(1.0, 1.0)))
+    assert "&lt;orders&gt;" in html and "<orders>" not in html
+    body = html[html.index("<body>") : html.index("</body>") + 7]
+    # Everything opened is closed: entities apart, it is XML.
+    root = ET.fromstring(body)
+    pictures = [each for each in root.iter() if each.tag.endswith("svg")]
+    assert len(pictures) == 2
+    assert all("s measured in all" in each.attrib["aria-label"] for each in pictures)
+    ids = [each.attrib["id"] for each in root.iter() if "id" in each.attrib]
+    assert len(ids) == len(set(ids))
+    assert "src=" not in html
+    assert "url(http" not in html and "@import" not in html
+    assert 'href="http' not in html.replace('xlink:href="#', "")
+
+
+def test_a_notebook_needs_no_plots(tmp_path: Path) -> None:
+    shown = fragment(report(tmp_path, reused()))
+    assert "<svg" not in shown
+    assert "Best candidates" in shown
+
+
+def cli(*arguments: str) -> tuple[int, str, str]:
+    result = CliRunner(env={"COLUMNS": "120"}).invoke(commands, ["report", *arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_the_command(tmp_path: Path) -> None:
+    log = write(tmp_path / "log", reused())
+    code, shown, errors = cli(str(log), "--core-hour-price", "0.05")
+    assert (code, errors) == (0, "")
+    assert "2.6 s saved as predicted, 2.5 s as measured" in shown
+    assert "0.05 a core-hour" in shown
+    code, shown, _ = cli(str(log), "--json")
+    document = json.loads(shown)
+    assert document["saved"]["measured_seconds"] == pytest.approx(2.55)
+    assert document["candidates"][0]["lineage"] == "b"
+    code, shown, _ = cli(str(log), "--html", str(tmp_path / "page.html"))
+    assert code == 0
+    assert (tmp_path / "page.html").read_text().startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize("content", [b"", b"hello\nworld\n", b'{"a": 1}\n', b"\x00\x01\x02", b"PK\x03\x04zip"])
+def test_what_is_no_event_log_ends_with_2(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "log").write_bytes(content)
+    code, shown, errors = cli(str(tmp_path / "log"))
+    assert (code, shown) == (2, "")
+    assert "expected an event log of Spark" in errors
+
+
+def test_a_missing_log_ends_with_2(tmp_path: Path) -> None:
+    code, _, errors = cli(str(tmp_path / "none"))
+    assert code == 2
+    assert "Nothing found at" in errors
+
+
+def test_no_bar_in_a_pipe(tmp_path: Path) -> None:
+    log = write(tmp_path / "log", reused())
+    assert cli(str(log))[2] == ""
+    assert "reading" in cli(str(log), "--progress")[2]
+    assert lines(start()).count(b"\n") == 4
