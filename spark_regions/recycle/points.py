@@ -271,7 +271,7 @@ def _shared_seconds(
 ) -> Estimate | None:
     """What computing its rows took in the queries seen.
 
-    Their median: a later use saves what its own columns take, and whatever ran first in a JVM took several times as long.
+    Their median: a later use saves what its own columns take, and what ran first in a JVM took several times as long.
     """
     totals = sorted(
         (found.scaled(1 / max(parallelism, 1), 0.7) for v in kin if (found := estimate(v.total)) is not None),
