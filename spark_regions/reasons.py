@@ -96,6 +96,7 @@ _DECIDING = {
     "ALREADY_STORED_ABOVE": "A point above was chosen",
     "PENDING_ELSEWHERE": "Another query is writing this result",
     "NOT_WORTH_SHARING": "Computing it again costs less than the shuffle that sharing takes",
+    "CONTRADICTED": "Reading it saved less than a fifth of what was predicted",
     "DISAPPOINTED": "Computing it once has made the query no faster",
     "COMPARED": "One run apart, to compare runs in which it was computed once",
     "MAY_FAIL": "The expression may fail on rows that only another place of the query has",

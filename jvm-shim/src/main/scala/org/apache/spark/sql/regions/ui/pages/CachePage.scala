@@ -2,7 +2,7 @@ package org.apache.spark.sql.regions.ui.pages
 
 import jakarta.servlet.http.HttpServletRequest
 
-import scala.xml.{NodeSeq, Text}
+import scala.xml.NodeSeq
 
 import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.node.ObjectNode
@@ -78,6 +78,6 @@ private[pages] final class CachePage(tab: RegionsTab) extends FactsPage(tab, "ca
       else if (seconds < 7200) f"${seconds / 60}%.0f min"
       else if (seconds < 172800) f"${seconds / 3600}%.0f h"
       else f"${seconds / 86400}%.0f d"
-    Cell(Text(shown), Some(seconds.toString))
+    Cell(line(shown), Some(seconds.toString))
   }
 }

@@ -17,14 +17,17 @@ private[pages] object Html {
 
   /** Negative, or not a number: unknown. */
   def seconds(value: Double): Cell =
-    if (value.isNaN) Cell(Text(""), Some("-1")) else Cell(Text(shownSeconds(value)), Some(value.toString))
+    if (value.isNaN) Cell(Text(""), Some("-1")) else Cell(line(shownSeconds(value)), Some(value.toString))
 
   def known(value: Option[Double]): Cell = seconds(value.getOrElse(Double.NaN))
 
-  def size(value: Double): Cell = Cell(Text(Utils.bytesToString(value.toLong)), Some(value.toString))
+  def size(value: Double): Cell = Cell(line(Utils.bytesToString(value.toLong)), Some(value.toString))
 
   def time(millis: Long): Cell =
-    if (millis <= 0) Cell(Text(""), Some("0")) else Cell(Text(UIUtils.formatDate(millis)), Some(millis.toString))
+    if (millis <= 0) Cell(Text(""), Some("0")) else Cell(line(UIUtils.formatDate(millis)), Some(millis.toString))
+
+  /** Never broken over two lines. */
+  def line(text: String): NodeSeq = <span class="regions-line">{text}</span>
 
   /** Long names by their beginning; the whole is there for a pointer, a screen reader, and to be copied. */
   def digest(name: String): NodeSeq =
@@ -32,8 +35,9 @@ private[pages] object Html {
     else <span class="regions-digest" title={name}>{name.take(11)}…</span>
 
   def shownSeconds(value: Double): String =
-    if (math.abs(value) >= 100) f"$value%.0f s"
-    else if (math.abs(value) >= 0.1 || value == 0) f"$value%.1f s"
+    if (value == 0) "0 s"
+    else if (math.abs(value) >= 100) f"$value%.0f s"
+    else if (math.abs(value) >= 0.1) f"$value%.1f s"
     else f"${value * 1000}%.0f ms"
 
   /**

@@ -61,7 +61,7 @@ private[pages] final class QueryPage(tab: RegionsTab) extends FactsPage(tab, "ex
     val picture =
       if (drawn.nodes.isEmpty) <p class="text-muted">The plan is not known.</p>
       else PictureScript.framed(id, drawn.svg(id), drawn.height)
-    summary(query, drawn) ++ legend(drawn) ++ picture ++ actions(query, drawn, links) ++ skew(query) ++
+    summary(query, drawn) ++ legend(drawn) ++ picture ++ actions(query, drawn, links) ++ SkewTable(query) ++
       declines(query, drawn) ++ regions(drawn) ++ operators(drawn, id)
   }
 
@@ -103,7 +103,7 @@ private[pages] final class QueryPage(tab: RegionsTab) extends FactsPage(tab, "ex
             Seq(Reasons.sentence(refusal.text("code")), refusal.text("detail")).filter(_.nonEmpty).mkString(": ")))
       ).flatten) ++
       (if (query.flag("truncated"))
-         <p class="text-muted">Parts of this query were too large to be kept and are missing.</p>
+         <p class="text-muted">Long texts or parts of this query were cut.</p>
        else NodeSeq.Empty)
   }
 
@@ -152,46 +152,6 @@ private[pages] final class QueryPage(tab: RegionsTab) extends FactsPage(tab, "ex
   private def place(item: JsonNode): String = {
     val node = item.path("node").asInt(-1)
     if (node < 0) item.text("operator") else s"${item.text("operator")} ($node)"
-  }
-
-  private def skew(query: JsonNode): NodeSeq = {
-    val stages = query.items("decisions").filter(_.text("topic") == "skew")
-    val rows = stages.flatMap(_.items("actions")).map { action =>
-      Seq(
-        text(action.text("operator")),
-        text(action.text("kind").replace('_', ' ')),
-        known(action.number("savingSeconds").filter(_ >= 0)),
-        Cell(splits(action)),
-        text(action.text("detail"))
-      )
-    } ++ stages.flatMap(_.items("declines")).map { decline =>
-      Seq(
-        text(decline.text("operator")),
-        text(s"left alone: ${decline.text("code")}"),
-        known(None),
-        text(""),
-        text(Seq(Reasons.sentence(decline.text("code")), decline.text("detail")).filter(_.nonEmpty).mkString(": "))
-      )
-    }
-    if (rows.isEmpty) NodeSeq.Empty
-    else heading("Skewed stages", Some(rows.size)) ++
-      table(
-        s"regions-skew-${query.text("query")}",
-        "Stages whose tasks are uneven",
-        Seq("Stage of" -> "", "Arranged" -> "", "Predicted saving" -> "",
-          "Heavy partitions" -> "Share of the input's bytes",
-          "Detail" -> ""),
-        rows
-      )
-  }
-
-  private def splits(action: JsonNode): NodeSeq = action.items("splits").map { split =>
-    val percent = 100 * split.number("share").getOrElse(0.0)
-    <div><span class="regions-bar" style={f"width: ${percent * 1.2}%.0fpx"} aria-hidden="true"></span>
-      {
-      f"$percent%.0f %% of the ${split.text("side")} input (partition ${split.text("partition")}) to ${split.text(
-          "tasks")} tasks, ${split.text("how")}"
-    }</div>
   }
 
   private def declines(query: JsonNode, drawn: QueryPicture): NodeSeq =

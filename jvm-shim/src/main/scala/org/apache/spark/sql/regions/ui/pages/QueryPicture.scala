@@ -87,12 +87,41 @@ private[pages] final class QueryPicture(query: JsonNode) {
     )
   }
 
-  private def arrows: IndexedSeq[Arrow] = for {
-    (above, to) <- nodes.zipWithIndex
-    child <- above.items("children")
-    from <- place.get(child.asInt(-1))
-  } yield {
-    val below = nodes(from)
+  /** What is drawn: what ran, and for each result that was read one box for all that it spared. */
+  private val shown: IndexedSeq[JsonNode] = nodes.filterNot(isIdle)
+
+  /** Operators below each node that reads a result, by its place in the picture. */
+  private val spared: IndexedSeq[(Int, Int)] = shown.zipWithIndex.flatMap { case (node, at) =>
+    val count = below(node)
+    if (count > 0 && node.items("children").forall(c => idle(c.asInt(-1)))) Some((at, count)) else None
+  }
+
+  private def below(node: JsonNode): Int = {
+    var count = 0
+    val open = mutable.Stack.from(node.items("children").map(_.asInt(-1)))
+    while (open.nonEmpty) place.get(open.pop()).foreach { i =>
+      count += 1
+      open.pushAll(nodes(i).items("children").map(_.asInt(-1)))
+    }
+    count
+  }
+
+  private def boxes(id: String): IndexedSeq[Box] = shown.map(box(_, id)) ++ spared.map { case (_, count) =>
+    val words = if (count == 1) "1 operator" else s"$count operators"
+    Box(Seq(words, "not computed"), 0, "", "", idle = true, s"$words below were not computed", s"#$id-operators")
+  }
+
+  private def arrows: IndexedSeq[Arrow] = {
+    val at = shown.zipWithIndex.map { case (node, i) => node.path("id").asInt(-1) -> i }.toMap
+    val between = for {
+      (above, to) <- shown.zipWithIndex
+      child <- above.items("children")
+      from <- at.get(child.asInt(-1))
+    } yield arrow(shown(from), above, from, to)
+    between ++ spared.zipWithIndex.map { case ((to, _), i) => Arrow(shown.size + i, to, "", kept = false) }
+  }
+
+  private def arrow(below: JsonNode, above: JsonNode, from: Int, to: Int): Arrow = {
     val label =
       if (region(below) == 0 || region(above) == 0 || region(below) == region(above)) ""
       else regions.find(_.path("id").asInt == region(above)).toSeq.flatMap(_.items("inputs"))
@@ -106,12 +135,13 @@ private[pages] final class QueryPicture(query: JsonNode) {
     id,
     s"Plan of query ${query.text("query")}: ${nodes.size} operators in ${regions.size} regions",
     "The table “Operators” below has the same facts in words.",
-    nodes.map(box(_, id)),
-    arrows
+    boxes(id),
+    arrows,
+    focus = 0
   )
 
   /** Pixels that the picture's window should have. */
-  def height: Int = math.max(220, math.min(640, 110 * depth + 40))
+  def height: Int = math.max(200, math.min(640, 92 * depth + 30))
 
   private def depth: Int = {
     val at = new Array[Int](nodes.size)
@@ -119,7 +149,8 @@ private[pages] final class QueryPicture(query: JsonNode) {
     nodes.indices.foreach { i =>
       nodes(i).items("children").flatMap(c => place.get(c.asInt(-1))).filter(_ > i).foreach(c => at(c) = at(i) + 1)
     }
-    if (at.isEmpty) 0 else at.max + 1
+    val drawn = nodes.indices.filterNot(i => isIdle(nodes(i))).map(at(_))
+    if (drawn.isEmpty) 0 else drawn.max + (if (spared.isEmpty) 1 else 2)
   }
 }
 

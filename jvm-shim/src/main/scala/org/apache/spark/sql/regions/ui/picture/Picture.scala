@@ -14,16 +14,25 @@ object Picture {
 
   /**
    * @param title one line that says what is drawn
+   * @param focus the box to look at where not all can be seen
    * @param summary longer, for those who cannot see it; names the table with the same facts
    */
-  def apply(id: String, title: String, summary: String, boxes: IndexedSeq[Box], arrows: IndexedSeq[Arrow]): Node = {
+  def apply(
+      id: String,
+      title: String,
+      summary: String,
+      boxes: IndexedSeq[Box],
+      arrows: IndexedSeq[Arrow],
+      focus: Int = 0): Node = {
     val lines = if (boxes.isEmpty) 1 else boxes.map(box => box.lines.size + (if (box.badge.isEmpty) 0 else 1)).max
     val height = 12 + lines * lineHeight
     val layout = Layered(boxes.size, arrows.map(a => (a.from, a.to)), boxWidth, height, gapX, gapY)
+    val (x, y) = if (boxes.isEmpty) (0.0, 0.0) else (layout.x(focus) + boxWidth / 2, layout.y(focus) + height / 2)
     val (width, tall) = (layout.width + 2 * margin, layout.height + 2 * margin)
     <svg id={id} class="regions-picture" role="img" aria-labelledby={s"$id-title $id-desc"} tabindex="0"
          xmlns="http://www.w3.org/2000/svg" viewBox={s"0 0 ${round(width)} ${round(tall)}"}
-         data-width={round(width)} data-height={round(tall)}>
+         data-width={round(width)} data-height={round(tall)}
+         data-x={round(x + margin)} data-y={round(y + margin)}>
       <title id={s"$id-title"}>{title}</title>
       <desc id={s"$id-desc"}>{summary}</desc>
       <defs>

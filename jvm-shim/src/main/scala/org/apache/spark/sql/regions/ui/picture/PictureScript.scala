@@ -61,6 +61,7 @@ ${colours(darks, "[data-bs-theme=dark] ")}
 .regions-cards dt { font-weight: normal; color: var(--bs-secondary-color); }
 .regions-cards dd { font-size: 1.3rem; margin: 0; }
 .regions-cards small { font-size: .8rem; color: var(--bs-secondary-color); display: block; }
+.regions-line { white-space: nowrap; }
 .regions-bad { color: var(--bs-danger); font-weight: bold; }
 """
   }
@@ -89,8 +90,11 @@ ${colours(darks, "[data-bs-theme=dark] ")}
     function fit() { view = {x: 0, y: 0, w: width, h: height}; apply(); }
     function one() {
       var box = pixels();
-      // The result is at the bottom, and is what one looks for first.
-      view = {x: width / 2 - box.width / 2, y: height < box.height ? (height - box.height) / 2 : height - box.height, w: box.width, h: box.height};
+      // The focus is seen, and as much around it as there is.
+      function side(focus, length, shown) {
+        return length < shown ? (length - shown) / 2 : Math.min(Math.max(0, focus - shown / 2), length - shown);
+      }
+      view = {x: side(+svg.dataset.x, width, box.width), y: side(+svg.dataset.y, height, box.height), w: box.width, h: box.height};
       apply();
     }
     function move(dx, dy) { var unit = scale(); view.x += dx * unit; view.y += dy * unit; apply(); }
