@@ -44,7 +44,7 @@ class EventsSuite extends munit.FunSuite {
     told.foreach { event =>
       // Numbers may come back in another width, so the texts are compared.
       val back = again(event)
-      assertEquals(back.getClass: Class[_], event.getClass: Class[_])
+      assertEquals(back.getClass.getName, event.getClass.getName)
       assertEquals(JsonProtocol.sparkEventToJsonString(back), JsonProtocol.sparkEventToJsonString(event))
       assert(JsonProtocol.sparkEventToJsonString(event).contains(s""""Event":"${event.getClass.getName}""""))
     }
