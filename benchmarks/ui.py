@@ -22,36 +22,38 @@ from benchmarks.measure import Options, benchmark_main, percentile
 from examples.demo import ROOT, plugin_confs
 
 QUERIES = 1000
+"""At scale 1; the scale factor counts queries here, not rows."""
 PAGES = ("", "?limit=1000", "cache/", "graph/", "lost/", "json", "execution/?id={small}", "execution/?id={wide}")
 
 
 def run(options: Options) -> dict[str, Any]:
+    queries = max(1, round(QUERIES * options.scale))
     with tempfile.TemporaryDirectory(prefix="spark-regions-bench-") as folder:
         sides = {
-            name: application(Path(folder), name, {"spark.regions.ui.enabled": shown}, options.rounds)
+            name: application(Path(folder), name, {"spark.regions.ui.enabled": shown}, queries, options.rounds)
             for name, shown in (("with", "true"), ("without", "false"))
         }
     tab, plain = sides["with"], sides["without"]
     pages = tab["milliseconds"]
     return {
-        "queries": QUERIES,
+        "queries": queries,
         "operators_of_wide_query": tab["operators"],
         "milliseconds_by_page": {page: round(median(times), 1) for page, times in pages.items()},
         "milliseconds_slowest_page": round(max(median(times) for times in pages.values()), 1),
         "milliseconds_p95": {page: round(percentile(times, 0.95), 1) for page, times in pages.items()},
-        "log_bytes_ours_a_query": round(tab["log"]["ours"] / QUERIES),
+        "log_bytes_ours_a_query": round(tab["log"]["ours"] / queries),
         "log_growth": tab["log"]["ours"] / tab["log"]["others"],
         "log_bytes_by_event": tab["log"]["events"],
         "heap_with_over_without": tab["heap_after"] / plain["heap_after"],
         "heap_bytes_a_query": round(
-            ((tab["heap_after"] - tab["heap_before"]) - (plain["heap_after"] - plain["heap_before"])) / QUERIES
+            ((tab["heap_after"] - tab["heap_before"]) - (plain["heap_after"] - plain["heap_before"])) / queries
         ),
         "heap_bytes": {name: [side["heap_before"], side["heap_after"]] for name, side in sides.items()},
         "differing": [] if tab["digest"] == plain["digest"] else ["the queries"],
     }
 
 
-def application(folder: Path, name: str, confs: dict[str, str], rounds: int) -> dict[str, Any]:
+def application(folder: Path, name: str, confs: dict[str, str], queries: int, rounds: int) -> dict[str, Any]:
     """One run of the job: what it says, times of its pages, and bytes of its event log."""
     logs = folder / name
     logs.mkdir()
@@ -62,7 +64,7 @@ def application(folder: Path, name: str, confs: dict[str, str], rounds: int) -> 
     environment = os.environ | {"PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONHASHSEED": "0"}
     environment |= {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
     process = subprocess.Popen(
-        [sys.executable, str(ROOT / "benchmarks" / "ui_job.py"), str(logs), str(port), str(QUERIES), json.dumps(confs)],
+        [sys.executable, str(ROOT / "benchmarks" / "ui_job.py"), str(logs), str(port), str(queries), json.dumps(confs)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
     )  # fmt: skip
     assert process.stdin is not None and process.stdout is not None
