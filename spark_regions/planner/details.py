@@ -30,22 +30,29 @@ class Details:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._graph = _NOTHING
+        self._changes = -1
         self._reading = False
 
     def __call__(self, session: Session, end: bool) -> dict[str, Any]:
-        """:param end: nobody asks again, so everything is read now"""
+        """`stale` in the answer: a later one will know more, though nothing else happens.
+
+        :param end: nobody asks again, so everything is read now
+        """
+        catalog = session.store.catalog
+        changed = catalog.read(catalog.changes) != self._changes
         if end:
             with contextlib.suppress(StoreError):
                 session.graph.flush(LAST_WRITE_SECONDS)
             self._read(session)
-        elif self._begin():
+        elif changed and self._begin():
             threading.Thread(target=self._read, args=(session,), name="summary", daemon=True).start()
-        entries = session.store.catalog.read(lambda connection: entry_list(connection, all_entries(connection)))
+        entries = catalog.read(lambda connection: entry_list(connection, all_entries(connection)))
         graph = self._graph
         return {
             "entryList": entries,
             "graph": {"nodes": graph["nodes"], "edges": graph["edges"]},
             "graphOperators": graph["operators"],
+            "stale": not end and (changed or session.graph.unwritten),
             "truncated": len(entries) == MAX_ENTRIES or len(graph["nodes"]) == MAX_OPERATORS,
         }
 
@@ -55,8 +62,9 @@ class Details:
             return begun
 
     def _read(self, session: Session) -> None:
+        catalog = session.store.catalog
         try:
-            self._graph = session.store.catalog.read(most_used)
+            self._changes, self._graph = catalog.read(lambda found: (catalog.changes(found), most_used(found)))
         except StoreError as error:
             log.warning("summary: %s", error)
         finally:

@@ -87,6 +87,11 @@ class OperatorGraph:
             self._pending.calibration[(self.location, name)] = value
         self._wake.set()
 
+    @property
+    def unwritten(self) -> bool:
+        """Whether observations wait for the writer."""
+        return bool(self._pending) or self._in_flight is not None
+
     def write_behind(self) -> None:
         """Body of the writer thread."""
         while True:

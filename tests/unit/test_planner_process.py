@@ -57,7 +57,9 @@ def test_a_detailed_status_lists_entries_and_the_most_used_operators(planner):
     assert "entryList" not in wire.status()
     for query in (1, 2, 3):
         run_query(wire, query)
+    settled = until(lambda: (found := wire.ask({"type": "status", "detail": True})) and not found["stale"] and found)
     facts = wire.ask({"type": "status", "detail": True, "end": True})
+    assert settled["graph"] == facts["graph"]
     (entry,) = facts["entryList"]
     assert (entry["state"], entry["rows"], entry["bytes"], entry["uses"]) == ("committed", 100, 3000, 1)
     assert entry["benefit"] > 0 and entry["location"].endswith(entry["entry"]) and entry["query"] == 2

@@ -87,6 +87,7 @@ final class RegionsEvents(sc: SparkContext, state: StateReport) {
   private def tellState(last: Boolean): Unit = {
     val told = state(last)
     schedule.told(told.entries.size + told.graph.path("nodes").size + told.graph.path("edges").size)
+    if (state.stale) schedule.changed()
     post(told)
   }
 

@@ -20,6 +20,9 @@ final class StateReport(sc: SparkContext, planner: PlannerClient, counters: Coun
   def bytesHeld: Long = last.path("bytes").asLong(0)
   def entriesHeld: Long = last.path("entries").asLong(0)
   def evictions: Long = last.path("evictions").asLong(0)
+
+  /** Whether the planner has more to tell soon, though nothing else happens. */
+  def stale: Boolean = last.path("stale").asBoolean(false)
   def plannerRestarts: Int = planner.restarts
 
   /** @param end whether the planner shall look at everything anew, since nobody will ask again */
