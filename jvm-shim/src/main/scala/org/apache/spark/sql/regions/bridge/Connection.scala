@@ -3,7 +3,7 @@ package org.apache.spark.sql.regions.bridge
 import java.io.{BufferedInputStream, BufferedOutputStream, DataInputStream, DataOutputStream, IOException}
 import java.net.{InetAddress, InetSocketAddress, Socket}
 import java.util.concurrent.{CompletableFuture, ConcurrentHashMap, LinkedBlockingQueue, TimeUnit}
-import java.util.concurrent.atomic.{AtomicBoolean, AtomicInteger}
+import java.util.concurrent.atomic.{AtomicBoolean, AtomicInteger, AtomicLong}
 
 import scala.jdk.CollectionConverters._
 
@@ -20,6 +20,8 @@ private final class Outgoing(val body: Array[Byte], val isEvent: Boolean)
  * @param onClose called once, with the reason
  */
 final class Connection(port: Int, queueLimit: Int, onClose: Throwable => Unit) extends Logging {
+  import Connection.nobodyAsked
+
   private val socket = new Socket()
   socket.setTcpNoDelay(true)
   socket.connect(new InetSocketAddress(InetAddress.getLoopbackAddress, port), 2000)
@@ -31,7 +33,8 @@ final class Connection(port: Int, queueLimit: Int, onClose: Throwable => Unit) e
   private val unwritten = new AtomicInteger()
   private val pending = new ConcurrentHashMap[Long, CompletableFuture[JsonNode]]()
   private val closed = new AtomicBoolean()
-  @volatile private var lastAnswer = System.nanoTime()
+  // Of the first request since the last answer; nobody answers in the time in which nobody asks.
+  private val askedSince = new AtomicLong(nobodyAsked)
 
   /** The first exchange, before the threads start. */
   def hello(message: AnyRef, timeoutMillis: Int): JsonNode = {
@@ -48,6 +51,7 @@ final class Connection(port: Int, queueLimit: Int, onClose: Throwable => Unit) e
   def request(seq: Long, body: Array[Byte]): CompletableFuture[JsonNode] = {
     val answer = new CompletableFuture[JsonNode]()
     pending.put(seq, answer)
+    askedSince.compareAndSet(nobodyAsked, System.nanoTime())
     put(new Outgoing(body, false))
     if (closed.get) fail(new IOException("connection closed"))
     answer
@@ -71,7 +75,11 @@ final class Connection(port: Int, queueLimit: Int, onClose: Throwable => Unit) e
     queue.put(message)
   }
 
-  def millisSinceAnswer: Long = (System.nanoTime() - lastAnswer) / 1000000
+  /** How long a request has been waiting without an answer to any; 0 where nothing was asked. */
+  def silentMillis: Long = askedSince.get match {
+    case Connection.nobodyAsked => 0
+    case since => (System.nanoTime() - since) / 1000000
+  }
 
   /** Waits until everything queued has been handed to the socket. */
   def drain(timeoutMillis: Long): Unit = {
@@ -111,8 +119,8 @@ final class Connection(port: Int, queueLimit: Int, onClose: Throwable => Unit) e
     try {
       while (!closed.get) {
         val answer = Frames.read(in)
-        lastAnswer = System.nanoTime()
         val waiting = if (answer.path("seq").isIntegralNumber) pending.remove(answer.get("seq").asLong) else null
+        askedSince.set(if (pending.isEmpty) nobodyAsked else System.nanoTime())
         if (waiting != null) waiting.complete(answer)
         else logDebug("Dropped a late answer of the planner")
       }
@@ -123,4 +131,8 @@ final class Connection(port: Int, queueLimit: Int, onClose: Throwable => Unit) e
     thread.setDaemon(true)
     thread.start()
   }
+}
+
+object Connection {
+  private val nobodyAsked = Long.MinValue
 }

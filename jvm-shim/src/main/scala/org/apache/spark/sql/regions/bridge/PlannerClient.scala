@@ -122,7 +122,7 @@ final class PlannerClient(settings: PlannerSettings, backoff: Backoff = new Back
         case _: TimeoutException =>
           up.connection.forget(seq)
           breaker.failed()
-          if (up.connection.millisSinceAnswer > settings.hungMillis) killHung(up)
+          if (up.connection.silentMillis > settings.hungMillis) killHung(up)
           Left(Refusal("PLANNER_DEADLINE", s"no answer within $deadlineMillis ms"))
         case error: ExecutionException => Left(reasonOf(error.getCause))
       }

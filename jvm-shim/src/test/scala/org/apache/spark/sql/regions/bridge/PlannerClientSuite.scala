@@ -108,12 +108,15 @@ class PlannerClientSuite extends munit.FunSuite {
     }
   }
 
-  test("a planner that never answers is killed and restarted") {
-    withClient(settings("hang").copy(hungMillis = 200)) { client =>
+  test("a planner that never answers is killed and restarted, one that was not asked for long is not") {
+    withClient(settings("hang").copy(hungMillis = 500)) { client =>
       eventually(10000)(Some(client.stateName).filter(_ == "up"))
       val first = client.pid.get
-      Thread.sleep(250)
-      ask(client, "x", 50)
+      Thread.sleep(600)
+      ask(client, "x", 20)
+      assertEquals(client.pid, Some(first), "a missed deadline after a pause is not a planner that hangs")
+      Thread.sleep(600)
+      ask(client, "x", 20)
       eventually(10000)(Some(client).filter(c => c.stateName == "up" && !c.pid.contains(first)))
     }
   }
