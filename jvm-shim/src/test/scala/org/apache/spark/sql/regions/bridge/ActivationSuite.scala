@@ -49,9 +49,11 @@ class ActivationSuite extends munit.FunSuite {
     assertEquals(session.getConf(RegionsConf.recycleMaxBytes), 10L << 30)
     assertEquals(session.getConf(RegionsConf.persistMaxBytes), None)
     val startup = RegionsConf.entries.filter(RegionsConf.isStartup).map(_.key.stripPrefix(RegionsConf.prefix)).toSet
-    assertEquals(startup,
+    assertEquals(
+      startup,
       Set("enabled", "planner.python", "planner.deadline", "planner.startupDeadline", "recycle.dir",
-        "recycle.catalog", "recycle.namespace", "ui.enabled"))
+        "recycle.catalog", "recycle.namespace", "ui.enabled")
+    )
   }
 
   test("all keys are listed with their documentation") {
