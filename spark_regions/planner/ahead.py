@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from spark_regions.costs.calibrate import blended, observed_rate, rates_of
+from spark_regions.costs.calibrate import observed_rate, rates_of
 from spark_regions.costs.rates import Rates
 from spark_regions.dag.plan import Plan, Signature, parse_plan
 from spark_regions.planner.decide import Confs
@@ -37,7 +37,6 @@ class Ahead:
     def __init__(self, graph: OperatorGraph) -> None:
         self.graph = graph
         self.persists = Persists()
-        self._timed: set[str] = set()
         run = graph.run
         self._recorded = decoded(graph.catalog.read(lambda connection: steps_of(connection, run.name, run.id)))
         self.horizon = Horizon(self._recorded)
@@ -155,16 +154,15 @@ class Ahead:
         self.persists.resize(name, size)
         kept = self.persists.get(name)
         rate = observed_rate(float(size), seconds, 0.0)
-        if rate is not None and kept is not None and name not in self._timed:
-            self._timed.add(name)
-            before = self.graph.calibration.get("persist_write", Rates().persist_write_bytes_per_second)
-            self.graph.learn("persist_write", blended(before, rate, float(size)))
+        if rate is not None and kept is not None and not kept.timed:
+            kept.timed = True
+            self.graph.blend("persist_write", rate, float(size), Rates().persist_write_bytes_per_second)
         if kept is None or kept.planned is None:
             return
         self.horizon.resized(kept.planned, float(size))
         if kept.row_bytes > MIN_SIZED_BYTES and size:
             ratio = min(4.0, max(0.02, size / kept.row_bytes))
-            self.graph.learn("persisted_ratio", blended(self.graph.calibration.get("persisted_ratio"), ratio))
+            self.graph.blend("persisted_ratio", ratio)
             kept.row_bytes = 0.0
 
     def dropped(self, name: str, code: str | None) -> None:

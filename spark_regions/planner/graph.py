@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import sqlalchemy as sa
 
+from spark_regions.costs.calibrate import blended
 from spark_regions.dag.plan import Plan
 from spark_regions.dag.records import EdgeUse, GraphView, Variant
 from spark_regions.errors import CatalogBusy
@@ -86,6 +87,10 @@ class OperatorGraph:
             self.calibration[name] = value
             self._pending.calibration[(self.location, name)] = value
         self._wake.set()
+
+    def blend(self, name: str, observed: float, size_bytes: float | None = None, default: float | None = None) -> None:
+        """Learn a calibration by one more observation; without any before, `default` counts as one, if given."""
+        self.learn(name, blended(self.calibration.get(name, default), observed, size_bytes))
 
     @property
     def unwritten(self) -> bool:

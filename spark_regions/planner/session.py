@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from spark_regions.costs.calibrate import blended, observed_rate, rates_of
+from spark_regions.costs.calibrate import observed_rate, rates_of
 from spark_regions.costs.rates import Rates
 from spark_regions.dag.plan import Plan, parse_plan
 from spark_regions.dag.records import Entry
@@ -361,8 +361,7 @@ class Session:
         if size:
             rate = observed_rate(float(size), float(seconds), rates.read_overhead_seconds)
             if rate is not None:
-                before = self.graph.calibration.get("read", rates.read_bytes_per_second)
-                self.graph.learn("read", blended(before, rate, float(size)))
+                self.graph.blend("read", rate, float(size), rates.read_bytes_per_second)
         if remembered is None or name not in remembered.loads:
             return
         _, predicted, fresh = remembered.loads[name]
@@ -387,11 +386,11 @@ class Session:
         expected = self._expected.pop(name, 0.0)
         if expected > MIN_SIZED_BYTES and size:
             ratio = min(4.0, max(0.02, size / expected))
-            self.graph.learn("ratio", blended(self.graph.calibration.get("ratio"), ratio))
+            self.graph.blend("ratio", ratio)
         seconds = float(event.get("seconds") or 0)
         rate = observed_rate(float(size), seconds, rates_of(self.graph.calibration).write_overhead_seconds)
         if rate is not None:
-            self.graph.learn("write", blended(self.graph.calibration.get("write"), rate, float(size)))
+            self.graph.blend("write", rate, float(size))
 
 
 def _room(entry: Entry, point: Point, budget: int, now: float) -> Admit:

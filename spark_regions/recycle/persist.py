@@ -18,6 +18,7 @@ PlannedKey = tuple[str, frozenset[str]]
 @dataclass(slots=True)
 class Persisted:
     """
+    :param timed: whether what keeping it took was learned
     :param row_bytes: of its rows, as they were estimated; 0 once the real size is known
     :param planned: the result of the recorded run that it is; such are released when their last reader has run
     """
@@ -29,6 +30,7 @@ class Persisted:
     recompute_seconds: float
     planned: PlannedKey | None = None
     row_bytes: float = 0.0
+    timed: bool = False
 
 
 class Persists:

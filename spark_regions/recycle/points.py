@@ -207,7 +207,7 @@ def shared_points(
                 session=float(before),
                 probability=max(probability, exact.probability if exact else 0.0),
                 ref=shared.ref,
-                extra_seconds=max(max(0.0, seconds.value - here.value) if here else 0.0, carried),
+                extra_seconds=max(carried, seconds.value - here.value) if here else carried,
             )
         )
     return found

@@ -6,6 +6,7 @@ import json
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import fmean
 from typing import Any
 
 from spark_regions.dag.digests import digest
@@ -113,6 +114,7 @@ def completed(steps: Sequence[Step]) -> list[Step]:
                 as_it_is = number not in step.measured.widened
                 if as_it_is or node.signature.lineage not in rows:
                     rows[node.signature.lineage] = step.measured.rows[number]
+    typical = {key: fmean(each) for key, each in (widened | seconds).items()}
     found = []
     for step in steps:
         known_seconds = dict(step.measured.seconds)
@@ -121,10 +123,10 @@ def completed(steps: Sequence[Step]) -> list[Step]:
             if node.signature is None:
                 continue
             key = (node.signature.lineage, node.operator)
-            if key in seconds and (number not in known_seconds or number in step.measured.widened):
-                known_seconds[number] = sum(seconds[key]) / len(seconds[key])
-            elif key in widened and number not in known_seconds:
-                known_seconds[number] = sum(widened[key]) / len(widened[key])
+            if key in seconds and number in step.measured.widened:
+                known_seconds[number] = typical[key]
+            elif key in typical:
+                known_seconds.setdefault(number, typical[key])
             if node.signature.lineage in rows and (number not in known_rows or number in step.measured.widened):
                 known_rows[number] = rows[node.signature.lineage]
         found.append(replace(step, measured=replace(step.measured, seconds=known_seconds, rows=known_rows)))

@@ -9,8 +9,6 @@ import org.apache.spark.sql.catalyst.expressions.{Attribute, SortOrder}
 import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LogicalPlan, Statistics}
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning
 import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.adaptive.QueryStageExec
-import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
 import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.execution.{QueryExecution, RowToColumnarExec, SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.regions.{InputListing, Refusal}
@@ -72,15 +70,8 @@ final case class RecycledExec(child: SparkPlan, @transient node: Recycled) exten
   override def doCanonicalize(): SparkPlan = RecycledExec(child.canonicalized, null)
 
   /** Whoever computes what is kept also pays for keeping it: that is no work of the operators below. */
-  override lazy val metrics: Map[String, SQLMetric] = {
-    def scans(plan: SparkPlan): Seq[InMemoryTableScanExec] = plan match {
-      case scan: InMemoryTableScanExec => Seq(scan)
-      case stage: QueryStageExec => scans(stage.plan)
-      case other => other.children.flatMap(scans)
-    }
-    if (node == null || !node.computes) Map.empty
-    else scans(child).flatMap(scan => RowBatches.time(scan.relation)).map(RowBatches.keepTime -> _).toMap
-  }
+  override lazy val metrics: Map[String, SQLMetric] =
+    if (node == null || !node.computes) Map.empty else RowBatches.times(child).map(RowBatches.keepTime -> _).toMap
 
   @transient private var rows: RecheckedRDD[InternalRow] = _
   @transient private var batches: RecheckedRDD[ColumnarBatch] = _

@@ -8,7 +8,9 @@ import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.columnar.{CachedBatch, CachedBatchSerializer}
-import org.apache.spark.sql.execution.columnar.InMemoryRelation
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
+import org.apache.spark.sql.execution.columnar.{InMemoryRelation, InMemoryTableScanExec}
 import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
@@ -44,11 +46,12 @@ final class RowBatches(@transient private val keepTime: SQLMetric) extends Cache
       conf: SQLConf): RDD[CachedBatch] = {
     val time = keepTime
     input.mapPartitionsInternal { rows =>
+      val codec = RowBatches.codec
       val unsafe = UnsafeProjection.create(schema, schema)
       new Writing(rows.map {
           case row: UnsafeRow => row
           case row => unsafe(row)
-        }, time)
+        }, time, codec)
     }
   }
 
@@ -59,7 +62,8 @@ final class RowBatches(@transient private val keepTime: SQLMetric) extends Cache
       conf: SQLConf): RDD[InternalRow] = {
     val whole = selectedAttributes.map(_.exprId) == cacheAttributes.map(_.exprId)
     input.mapPartitionsInternal { batches =>
-      val rows = batches.flatMap(batch => new Reading(batch.asInstanceOf[RowBatch], cacheAttributes.size))
+      val codec = RowBatches.codec
+      val rows = batches.flatMap(batch => new Reading(batch.asInstanceOf[RowBatch], cacheAttributes.size, codec))
       if (whole) rows
       else {
         val selected = UnsafeProjection.create(selectedAttributes, cacheAttributes)
@@ -87,7 +91,7 @@ final class RowBatches(@transient private val keepTime: SQLMetric) extends Cache
       conf: SQLConf): RDD[ColumnarBatch] = throw SparkException.internalError("columnar output is not supported")
 }
 
-object RowBatches {
+object RowBatches extends AdaptiveSparkPlanHelper {
 
   /** Name of the metric, in nanoseconds of all tasks. */
   val keepTime: String = "keepTime"
@@ -98,6 +102,10 @@ object RowBatches {
     case _ => None
   }
 
+  /** The metrics of all relations in this format that `plan` reads. */
+  def times(plan: SparkPlan): Seq[SQLMetric] =
+    collect(plan) { case scan: InMemoryTableScanExec => time(scan.relation) }.flatten
+
   /** Large enough to compress well, small enough that a task holds one or two of them uncompressed. */
   private val batchBytes = 1 << 20
 
@@ -106,7 +114,8 @@ object RowBatches {
   // A prime, so that it does not keep step with the blocks of the codec.
   private val sampled = 7
 
-  private final class Writing(rows: Iterator[UnsafeRow], time: SQLMetric) extends Iterator[CachedBatch] {
+  private final class Writing(rows: Iterator[UnsafeRow], time: SQLMetric, codec: CompressionCodec)
+      extends Iterator[CachedBatch] {
     private var copied = new Array[Byte](4096)
 
     override def hasNext: Boolean = rows.hasNext
@@ -148,7 +157,7 @@ object RowBatches {
   }
 
   /** One row object, moved over the batch's bytes, as Spark's own scans do it. */
-  private final class Reading(batch: RowBatch, fields: Int) extends Iterator[InternalRow] {
+  private final class Reading(batch: RowBatch, fields: Int, codec: CompressionCodec) extends Iterator[InternalRow] {
     private val bytes = {
       val in = new DataInputStream(codec.compressedInputStream(new ByteArrayInputStream(batch.compressed)))
       try {

@@ -1,8 +1,8 @@
 package org.apache.spark.sql.regions.ui
 
-import scala.jdk.CollectionConverters._
-
 import com.fasterxml.jackson.databind.JsonNode
+
+import org.apache.spark.sql.regions.ui.Trees._
 
 /** A query's region plan as lines of text: predicted seconds, the regions by rank, and the edges between them. */
 private[ui] object RegionLines {
@@ -11,7 +11,7 @@ private[ui] object RegionLines {
   private val shown = 12
 
   def apply(regions: JsonNode): Seq[String] = {
-    val parts = elements(regions, "regions")
+    val parts = regions.items("regions")
     val hidden = parts.size - shown
     seconds(regions).toSeq ++ parts.take(shown).map(region) ++
       (if (hidden > 0) Seq(s"  … and $hidden more regions") else Nil)
@@ -29,12 +29,11 @@ private[ui] object RegionLines {
   }
 
   private def region(region: JsonNode): String = {
-    val inputs = elements(region, "inputs").map(i => s"${i.path("label").asText} of region ${i.path("region").asInt}")
+    val inputs = region.items("inputs").map(i => s"${i.path("label").asText} of region ${i.path("region").asInt}")
     val from = if (inputs.isEmpty) "" else inputs.mkString(", reads ", ", ", "")
     val time = Option(region.get("seconds")).filter(_.isNumber).map(s => f", ${s.asDouble}%.2f s").getOrElse("")
     s"  region ${region.path("id").asInt} (rank ${region.path("rank").asInt}): " +
-      s"${elements(region, "operators").map(_.asText).mkString(", ")}$from$time"
+      s"${region.items("operators").map(_.asText).mkString(", ")}$from$time"
   }
 
-  private def elements(node: JsonNode, field: String): Seq[JsonNode] = node.path(field).elements().asScala.toSeq
 }

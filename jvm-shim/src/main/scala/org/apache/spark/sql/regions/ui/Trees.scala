@@ -8,6 +8,9 @@ import com.fasterxml.jackson.databind.JsonNode
 private[ui] object Trees {
   def elements(node: JsonNode): Seq[JsonNode] = if (node == null) Nil else node.elements().asScala.toSeq
 
+  /** What was decided before the query ran; others tell of its stages, or what turned out. */
+  def isMain(decision: JsonNode): Boolean = decision.text("session").nonEmpty && decision.text("topic").isEmpty
+
   implicit final class Fields(private val node: JsonNode) extends AnyVal {
     def text(name: String): String = Option(node.get(name)).filterNot(_.isNull).map(_.asText).getOrElse("")
     def number(name: String): Option[Double] = Option(node.get(name)).filter(_.isNumber).map(_.asDouble)

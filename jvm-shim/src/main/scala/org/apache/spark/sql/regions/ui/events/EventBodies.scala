@@ -2,13 +2,12 @@ package org.apache.spark.sql.regions.ui.events
 
 import java.util.{Map => JMap}
 
-import scala.jdk.CollectionConverters._
-
 import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.node.{ArrayNode, ObjectNode}
 
 import org.apache.spark.sql.regions.{Decision, SignedNode}
 import org.apache.spark.sql.regions.bridge.Frames
+import org.apache.spark.sql.regions.ui.Trees.elements
 
 /** Events out of what the shim knows; each bounded, each with redacted texts. */
 object EventBodies {
@@ -88,8 +87,6 @@ object EventBodies {
     names.foreach(name => Option(from.get(name)).foreach(fields.set[JsonNode](name, _)))
     fields
   }
-
-  def elements(node: JsonNode): Seq[JsonNode] = node.elements().asScala.toSeq
 
   def array(items: Seq[JsonNode]): ArrayNode = {
     val result = Frames.json.createArrayNode()

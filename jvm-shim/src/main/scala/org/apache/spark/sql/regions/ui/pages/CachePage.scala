@@ -59,7 +59,7 @@ private[pages] final class CachePage(tab: RegionsTab) extends FactsPage(tab, "ca
         else NodeSeq.Empty,
         Some(if (here) e.text("query") else "-1")),
       Cell(
-        <span title={(Seq(Reasons.sentence(why)) :+ e.text("detail")).filter(_.nonEmpty).mkString(": ")}>{why}</span>),
+        <span title={Reasons.told(why, e.text("detail"))}>{why}</span>),
       count(e.whole("rows").getOrElse(0L)),
       size(e.number("bytes").getOrElse(0.0)),
       count(e.whole("columns").getOrElse(0L)),

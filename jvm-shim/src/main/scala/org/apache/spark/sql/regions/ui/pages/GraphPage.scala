@@ -53,8 +53,8 @@ private[pages] final class GraphPage(tab: RegionsTab) extends FactsPage(tab, "gr
     count(node.whole("uses").getOrElse(0L)),
     count(node.whole("executions").getOrElse(0L)),
     known(node.number("seconds")),
-    node.whole("rows").map(count).getOrElse(Cell(Text(""), Some("-1"))),
-    node.number("bytes").map(size).getOrElse(Cell(Text(""), Some("-1"))),
+    counted(node.whole("rows")),
+    sized(node.number("bytes")),
     text(if (node.flag("stored")) "stored" else "")
   )
 

@@ -21,6 +21,11 @@ private[pages] object Html {
 
   def known(value: Option[Double]): Cell = seconds(value.getOrElse(Double.NaN))
 
+  /** Empty, and sorted first, where it is not known. */
+  def counted(value: Option[Long]): Cell = value.map(count).getOrElse(unknown)
+  def sized(value: Option[Double]): Cell = value.map(size).getOrElse(unknown)
+  private val unknown = Cell(Text(""), Some("-1"))
+
   def size(value: Double): Cell = Cell(line(Utils.bytesToString(value.toLong)), Some(value.toString))
 
   def time(millis: Long): Cell =

@@ -100,7 +100,7 @@ private[pages] final class QueryPage(tab: RegionsTab) extends FactsPage(tab, "ex
           (
             "Nothing decided",
             <span class="regions-bad">{refusal.text("code")}</span>,
-            Seq(Reasons.sentence(refusal.text("code")), refusal.text("detail")).filter(_.nonEmpty).mkString(": ")))
+            Reasons.told(refusal.text("code"), refusal.text("detail"))))
       ).flatten) ++
       (if (query.flag("truncated"))
          <p class="text-muted">Long texts or parts of this query were cut.</p>
@@ -135,7 +135,7 @@ private[pages] final class QueryPage(tab: RegionsTab) extends FactsPage(tab, "ex
         known(action.number("savingSeconds").filter(_ >= 0)),
         known(load.flatMap(_.number("saved"))),
         text(code),
-        text(Seq(Reasons.sentence(code), detail).filter(_.nonEmpty).mkString(": "))
+        text(Reasons.told(code, detail))
       )
     }
     heading("What was done", Some(rows.size)) ++
@@ -208,8 +208,8 @@ private[pages] final class QueryPage(tab: RegionsTab) extends FactsPage(tab, "ex
             text(node.text("operator")),
             text(if (drawn.region(node) > 0) s"R${drawn.region(node)}" else ""),
             text(node.items("children").map(_.asText).mkString(", ")),
-            node.whole("rows").map(count).getOrElse(Cell(Text(""), Some("-1"))),
-            node.number("bytes").map(size).getOrElse(Cell(Text(""), Some("-1"))),
+            counted(node.whole("rows")),
+            sized(node.number("bytes")),
             known(node.number("seconds")),
             text(if (drawn.isIdle(node)) "not computed" else drawn.done(node)._1),
             text(node.text("label"))

@@ -28,18 +28,8 @@ private[pages] final class QueryPicture(query: JsonNode) {
   private val declineAt = declines.groupBy(_.path("node").asInt(-1))
 
   /** What stands below a result that is read was not computed. */
-  private val idle: Set[Int] = {
-    val found = mutable.Set.empty[Int]
-    val open = mutable.Stack.empty[Int]
-    actions.filter(a => reads(a.text("kind")) && !refused(a)).foreach { action =>
-      place.get(action.path("node").asInt(-1)).foreach(i => open.pushAll(nodes(i).items("children").map(_.asInt)))
-    }
-    while (open.nonEmpty) {
-      val id = open.pop()
-      if (found.add(id)) place.get(id).foreach(i => open.pushAll(nodes(i).items("children").map(_.asInt)))
-    }
-    found.toSet
-  }
+  private val idle: Set[Int] =
+    below(actions.filter(a => reads(a.text("kind")) && !refused(a)).map(_.path("node").asInt(-1)))
 
   def region(node: JsonNode): Int = regionOf.getOrElse(node.path("id").asInt(-1), 0)
   def isIdle(node: JsonNode): Boolean = idle(node.path("id").asInt(-1))
@@ -92,18 +82,21 @@ private[pages] final class QueryPicture(query: JsonNode) {
 
   /** Operators below each node that reads a result, by its place in the picture. */
   private val spared: IndexedSeq[(Int, Int)] = shown.zipWithIndex.flatMap { case (node, at) =>
-    val count = below(node)
+    val count = below(Seq(node.path("id").asInt(-1))).count(place.contains)
     if (count > 0 && node.items("children").forall(c => idle(c.asInt(-1)))) Some((at, count)) else None
   }
 
-  private def below(node: JsonNode): Int = {
-    var count = 0
-    val open = mutable.Stack.from(node.items("children").map(_.asInt(-1)))
-    while (open.nonEmpty) place.get(open.pop()).foreach { i =>
-      count += 1
-      open.pushAll(nodes(i).items("children").map(_.asInt(-1)))
+  /** All nodes that stand below some, those too that were cut from the plan. */
+  private def below(tops: Seq[Int]): Set[Int] = {
+    def children(id: Int): Seq[Int] =
+      place.get(id).toSeq.flatMap(i => nodes(i).items("children").map(_.asInt(-1)))
+    val found = mutable.Set.empty[Int]
+    val open = mutable.Stack.from(tops.flatMap(children))
+    while (open.nonEmpty) {
+      val id = open.pop()
+      if (found.add(id)) open.pushAll(children(id))
     }
-    count
+    found.toSet
   }
 
   private def boxes(id: String): IndexedSeq[Box] = shown.map(box(_, id)) ++ spared.map { case (_, count) =>
@@ -155,7 +148,6 @@ private[pages] final class QueryPicture(query: JsonNode) {
 }
 
 private[pages] object QueryPicture {
-  def isMain(decision: JsonNode): Boolean = decision.text("session").nonEmpty && decision.text("topic").isEmpty
   def refused(action: JsonNode): Boolean = action.path("refusal").isObject
   def reads(kind: String): Boolean = kind == "load" || kind == "recall"
 }

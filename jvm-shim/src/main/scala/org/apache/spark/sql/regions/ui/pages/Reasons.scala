@@ -15,6 +15,9 @@ private[pages] object Reasons {
     loaded
   }
 
+  /** The sentence of a code with what is special here, as far as there are any. */
+  def told(code: String, detail: String): String = Seq(sentence(code), detail).filter(_.nonEmpty).mkString(": ")
+
   /** Empty for a code that this version does not know. */
   def sentence(code: String): String = sentences.getProperty(code, "")
 }

@@ -26,7 +26,7 @@ private[pages] object SkewTable {
         text(s"left alone: ${decline.text("code")}"),
         known(None),
         text(""),
-        text(Seq(Reasons.sentence(decline.text("code")), decline.text("detail")).filter(_.nonEmpty).mkString(": "))
+        text(Reasons.told(decline.text("code"), decline.text("detail")))
       )
     }
     if (rows.isEmpty) NodeSeq.Empty

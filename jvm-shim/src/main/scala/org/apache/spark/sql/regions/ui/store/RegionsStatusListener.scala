@@ -46,7 +46,7 @@ final class RegionsStatusListener(
   private def decided(told: SparkListenerRegionsDecided): Unit = {
     val decision = told.decision
     val before = kept.query(told.query)
-    val main = decision.text("session").nonEmpty && decision.text("topic").isEmpty
+    val main = isMain(decision)
     val actions = decision.items("actions")
     val applied = actions.filterNot(_.path("refusal").isObject)
     val predicted = applied.filter(a => Savings.reads(a.text("kind")))
