@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spark_regions.cli.stores import StoreLocation, at_store, opened
+from spark_regions.errors import RegionsError, StoreError
 
 if TYPE_CHECKING:
     import networkx
@@ -20,11 +21,24 @@ if TYPE_CHECKING:
 @at_store
 @click.option("--dot", "form", flag_value="dot", help="Graphviz.")
 @click.option("--json", "form", flag_value="json", help="Node-link JSON, as networkx reads it.")
+@click.option(
+    "--workflow",
+    metavar="NAME",
+    help="The last run of the application of this name, its queries merged, as a DAG for `spark-regions plan`.",
+)
 @click.option("--limit", default=50, show_default=True, help="Operators in the text form.")
-def graph(location: StoreLocation, form: str | None, limit: int) -> None:
+@click.pass_context
+def graph(context: click.Context, location: StoreLocation, form: str | None, workflow: str | None, limit: int) -> None:
     """Operators that jobs had in common, with their observed rows and seconds."""
     from spark_regions.store.admin import GraphSnapshot, graph_snapshot
 
+    if workflow is not None:
+        try:
+            click.echo(json.dumps(recorded(location, workflow), indent=1))
+        except RegionsError as error:
+            click.echo(f"error: {error}", err=True)
+            context.exit(2)
+        return
     snapshot = GraphSnapshot([], [], [], 0)
     if location.exists():
         with opened(location) as store:
@@ -38,6 +52,25 @@ def graph(location: StoreLocation, form: str | None, limit: int) -> None:
         click.echo(dot(built), nl=False)
     else:
         click.echo(text(built, limit), nl=False)
+
+
+def recorded(location: StoreLocation, name: str) -> dict[str, Any]:
+    """The last run of an application as a workflow, in the form of `spark-regions plan`.
+
+    :raises StoreError: there is no store, or no run of that name in it
+    """
+    from spark_regions.dag.workflow import document
+    from spark_regions.recycle.horizon.steps import decode
+    from spark_regions.recycle.horizon.workflow import workflow
+    from spark_regions.store.steps import recorded_names, steps_of
+
+    with opened(location) as store:
+        bodies = store.catalog.read(lambda connection: steps_of(connection, name))
+        if not bodies:
+            names = store.catalog.read(recorded_names)
+            known = ", ".join(names) if names else "none"
+            raise StoreError(f"Found no recorded run of {name!r}, expected one of: {known}.")
+    return document(workflow([decode(body) for body in bodies], name))
 
 
 def build(snapshot: GraphSnapshot) -> networkx.DiGraph:

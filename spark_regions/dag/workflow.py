@@ -132,6 +132,19 @@ def physical_plan(operators: Sequence[Operator], edges: Sequence[Edge], name: st
     return plan
 
 
+def document(plan: PhysicalPlan) -> dict[str, Any]:
+    """The plan as JSON values, as `parse_plan` reads them."""
+    operators: list[dict[str, Any]] = []
+    for operator in plan.operators:
+        first = {"first_seconds": round(operator.first_seconds, 6)} if operator.first_seconds else {}
+        operators.append({"id": operator.id, "seconds": round(operator.seconds, 6)} | first)
+    edges: list[dict[str, Any]] = []
+    for edge in plan.edges:
+        found = {"id": edge.id, "source": edge.source, "target": edge.target, "bytes": round(edge.bytes)}
+        edges.append(found | {"blocking": edge.blocking} | ({"port": edge.port} if edge.port else {}))
+    return {"name": plan.name, "operators": operators, "edges": edges}
+
+
 def read_plan(path: Path) -> PhysicalPlan:
     """A plan from a JSON file.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from spark_regions.dag.exchanges import exchange
 from spark_regions.dag.plan import Plan
 from spark_regions.dag.region_plan import RegionPlan
 from spark_regions.dag.workflow import Edge, Operator, physical_plan
@@ -15,8 +16,6 @@ from spark_regions.stats.estimate import Estimate
 MAX_NODES = 400
 """Of a larger plan nobody reads the regions."""
 MAX_NAMES = 6
-BROADCAST_BYTES = 10 << 20
-_BLOCKING = ("Aggregate", "Distinct", "Window", "Sort", "Repartition", "RebalancePartitions", "Except", "Intersect")
 _LABELS = {
     "load": "stored result",
     "recall": "persisted result",
@@ -58,7 +57,7 @@ def _regions(
         above = plan.parents.get(number)
         if above is None:
             continue
-        label = _LABELS.get(read.get(number) or made.get(number) or "") or _shuffles(plan, number, above)
+        label = _LABELS.get(read.get(number) or made.get(number) or "") or exchange(plan, number)
         name = f"e{number}"
         labels[name] = label
         edges.append(Edge(name, str(number), str(above), 0.0, bool(label)))
@@ -84,23 +83,6 @@ def _regions(
             }
         )
     return found
-
-
-def _shuffles(plan: Plan, number: int, above: int) -> str:
-    """How the edge from a node to the one above it is materialized by Spark; empty where rows are passed on."""
-    operator = plan.nodes[above].operator
-    if operator == "Join":
-        small = [child for child in plan.nodes[above].children if _bytes(plan, child) <= BROADCAST_BYTES]
-        if small:
-            return "broadcast" if number == min(small, key=lambda child: _bytes(plan, child)) else ""
-        return "shuffle"
-    return "shuffle" if operator.startswith(_BLOCKING) else ""
-
-
-def _bytes(plan: Plan, number: int) -> float:
-    """An upper bound: what the sources below it hold."""
-    sizes = [plan.nodes[each].source_bytes for each in plan.below(number) if not plan.nodes[each].children]
-    return sum(size if size is not None else float("inf") for size in sizes)
 
 
 def _names(plan: Plan, nodes: Sequence[int], read: Mapping[int, str]) -> list[str]:

@@ -11,15 +11,25 @@ from spark_regions.store.schema import RUN, STEP
 KEPT_RUNS = 3
 
 
-def steps_of(connection: sa.Connection, name: str, without: int) -> list[bytes]:
+def recorded_names(connection: sa.Connection) -> list[str]:
+    """Names of the applications that have recorded runs."""
+    found = connection.execute(
+        sa.select(RUN.c.name).join(STEP, RUN.c.id == STEP.c.run_id).distinct().order_by(RUN.c.name)
+    )
+    return [str(name) for name in found.scalars()]
+
+
+def steps_of(connection: sa.Connection, name: str, without: int | None = None) -> list[bytes]:
     """The steps of the last run with this application name that was about whole.
 
     A run that failed half-way has fewer steps; it counts only where no run kept has twice as many.
+
+    :param without: a run that does not count, as the one under way
     """
     rows = connection.execute(
         sa.select(STEP.c.run_id, sa.func.count())
         .join(RUN, RUN.c.id == STEP.c.run_id)
-        .where(RUN.c.name == name, STEP.c.run_id != without)
+        .where(RUN.c.name == name, *([] if without is None else [STEP.c.run_id != without]))
         .group_by(STEP.c.run_id)
         .order_by(STEP.c.run_id.desc())
         .limit(KEPT_RUNS)

@@ -1,0 +1,62 @@
+"""TPC-DS plans as workflow DAGs with measured sizes and times, for `benchmarks.region_plans` and `spark-regions plan`.
+
+python -m benchmarks.tpcds_workflows [--scale 0.01] --to folder
+
+Every query runs once, observed only. A file for each query, and `all.json` for all of them merged by lineage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks.session import spark_session
+from examples import data
+from spark_regions.dag.workflow import document
+from spark_regions.recycle.horizon.steps import Step, decode
+from spark_regions.recycle.horizon.workflow import workflow
+from spark_regions.store import admin
+from spark_regions.store.steps import steps_of
+
+NAMESPACE = "tpcds"
+CONFS = {"spark.regions.mode": "observe", "spark.regions.recycle.namespace": NAMESPACE}
+
+
+def recorded(scale: float, root: Path) -> dict[str, Step]:
+    """Query to what was recorded of it."""
+    tables, queries = data.tables(data.tpcds(scale, root)), data.tpcds_queries()
+    found: dict[str, Step] = {}
+    with tempfile.TemporaryDirectory(prefix="spark-regions-bench-") as name:
+        for number, text in queries.items():
+            # An application for each, of its own name: its run is the query.
+            with spark_session(Path(name), CONFS | {"spark.app.name": f"q{number}"}) as spark:
+                for view, file in tables.items():
+                    spark.read.parquet(str(file)).createOrReplaceTempView(view)
+                spark.sql(text).collect()
+            print(number, end=" ", file=sys.stderr, flush=True)
+        with admin.opened(name, NAMESPACE) as store:
+            for number in queries:
+                bodies = store.catalog.read(lambda connection, n=number: steps_of(connection, f"q{n}"))
+                if bodies:
+                    found[f"q{number}"] = decode(bodies[-1])
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.tpcds_workflows", description=__doc__)
+    parser.add_argument("--scale", type=float, default=0.01)
+    parser.add_argument("--data", type=Path, default=data.DATA)
+    parser.add_argument("--to", type=Path, required=True, help="folder for the DAGs")
+    given = parser.parse_args()
+    given.to.mkdir(parents=True, exist_ok=True)
+    steps = recorded(given.scale, given.data)
+    for name, part in [*((name, [step]) for name, step in steps.items()), ("all", list(steps.values()))]:
+        (given.to / f"{name}.json").write_text(json.dumps(document(workflow(part, name)), indent=1) + "\n")
+    print(f"{len(steps)} queries and all of them merged: {given.to}")
+
+
+if __name__ == "__main__":
+    main()
