@@ -1,7 +1,8 @@
 """TPC-DS queries in which a subplan stands in several places: a driver that computes it once against a plain one.
 
 The plugin stores nothing here. Every query runs once, so that it is known what Spark computes anew; then those in which
-the plugin shares something take turns.
+the plugin shares something take turns. Its second and third run of a query share, the fourth may not, to compare
+(`recycle/repeats.py`): what was learned from that shows in the rounds after those.
 """
 
 from __future__ import annotations
@@ -71,4 +72,4 @@ def run(options: Options) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    benchmark_main("shared_subplans", run, default_rounds=3)
+    benchmark_main("shared_subplans", run, default_rounds=7)

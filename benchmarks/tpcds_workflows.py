@@ -21,28 +21,25 @@ from spark_regions.recycle.horizon.workflow import workflow
 from spark_regions.store import admin
 from spark_regions.store.steps import steps_of
 
-NAMESPACE = "tpcds"
-CONFS = {"spark.regions.mode": "observe", "spark.regions.recycle.namespace": NAMESPACE}
+NAME, NAMESPACE = "tpcds", "bench"
+CONFS = {"spark.regions.mode": "observe", "spark.regions.recycle.namespace": NAMESPACE, "spark.app.name": NAME}
 
 
 def recorded(scale: float, root: Path) -> dict[str, Step]:
     """Query to what was recorded of it."""
     tables, queries = data.tables(data.tpcds(scale, root)), data.tpcds_queries()
-    found: dict[str, Step] = {}
     with tempfile.TemporaryDirectory(prefix="spark-regions-bench-") as name:
-        for number, text in queries.items():
-            # An application for each, of its own name: its run is the query.
-            with spark_session(Path(name), CONFS | {"spark.app.name": f"q{number}"}) as spark:
-                for view, file in tables.items():
-                    spark.read.parquet(str(file)).createOrReplaceTempView(view)
+        with spark_session(Path(name), CONFS) as spark:
+            for view, file in tables.items():
+                spark.read.parquet(str(file)).createOrReplaceTempView(view)
+            for number, text in queries.items():
                 spark.sql(text).collect()
-            print(number, end=" ", file=sys.stderr, flush=True)
+                print(number, end=" ", file=sys.stderr, flush=True)
         with admin.opened(name, NAMESPACE) as store:
-            for number in queries:
-                bodies = store.catalog.read(lambda connection, n=number: steps_of(connection, f"q{n}"))
-                if bodies:
-                    found[f"q{number}"] = decode(bodies[-1])
-    return found
+            bodies = store.catalog.read(lambda connection: steps_of(connection, NAME))
+    if len(bodies) != len(queries):
+        raise SystemExit(f"error: {len(bodies)} steps recorded of {len(queries)} queries; a query lacks its own.")
+    return {f"q{number}": decode(body) for number, body in zip(queries, bodies, strict=True)}
 
 
 def main() -> None:

@@ -24,7 +24,6 @@ MIN_GUESS_SHARE = 0.2
 """What a saving has to be at least where nothing was measured."""
 SURE_SHARE = 0.25
 """A saving of more than this share of the query's seconds needs no run without it for comparison."""
-TOLERANCE = 1.05
 APART, SHARED = "Query apart", "Query shared"
 
 
@@ -138,7 +137,7 @@ def _withdrawn(plan: Plan, view: GraphView, saving: float) -> tuple[str, str] | 
     if not apart.count or not shared.count:
         return None
     detail = f"{shared.last:.2f} s with it, {apart.last:.2f} s without"
-    if shared.last > TOLERANCE * apart.last:
+    if shared.last > apart.last:
         return "DISAPPOINTED", detail
     if shared.count >= 2 and apart.count < 2 and saving < SURE_SHARE * apart.last:
         return "COMPARED", detail
