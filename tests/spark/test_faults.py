@@ -316,10 +316,16 @@ def test_planner_python_without_the_package(
 
 
 def test_planner_killed_in_mid_session(spark: Driver, source: Path, tmp_path: Path, plain: list[list[str]]) -> None:
-    assert spark.start(always(tmp_path / "r")) is None
+    """The next one is slow to start, so that a query meets none."""
+    slow, python = tmp_path / "slow", tmp_path / "python"
+    python.write_text(f'#!/bin/sh\ntest -e {slow} && sleep 8\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    assert spark.start(always(tmp_path / "r") | {"spark.regions.planner.python": str(python)}) is None
     first = spark.run(source)
+    slow.touch()
     os.kill(int(first["status"]["planner.pid"]), signal.SIGKILL)
     second = spark.run(source)
+    slow.unlink()
     deadline = time.monotonic() + 60
     later = spark.run(source)
     while count(later, "loads") == count(second, "loads") and time.monotonic() < deadline:
