@@ -8,19 +8,21 @@ from dataclasses import replace
 from typing import Any
 
 from spark_regions.errors import InvalidRequest
-from spark_regions.skew.aqe import AdaptiveConf
-from spark_regions.skew.loads import LoadModel
+from spark_regions.skew.aqe import AdaptiveConf, adaptive_tasks
+from spark_regions.skew.loads import READ_BYTES_PER_SECOND, LoadModel
 from spark_regions.skew.messages import stage_from_json
+from spark_regions.skew.packing import in_order
 from spark_regions.skew.repair import repair
 from spark_regions.skew.spec import Decline, Kind, SkewSpec
 from spark_regions.skew.stage import Costs, Stage
+from spark_regions.skew.work import phases, total_makespan
 
 WAIT_SHARE = 0.7
 """Part of the shim's deadline after which the best repair so far is sent."""
 FREE = Costs(0.0, 0.0, 0.0, 0.0)
-BYTES_ALONE = LoadModel(0.0, 1.0, 0.0, 0.0)
+BYTES_ALONE = LoadModel(0.0, 1 / READ_BYTES_PER_SECOND, 0.0, 0.0)
 ALWAYS_CORES = 16
-"""With strategy `always`, sizes stand for seconds, a repair costs nothing, and no machine is too small for one."""
+"""With strategy `always`, sizes alone count, a repair costs nothing, and no machine is too small for one."""
 
 
 def decide_skew(message: Mapping[str, Any]) -> dict[str, Any]:
@@ -29,23 +31,39 @@ def decide_skew(message: Mapping[str, Any]) -> dict[str, Any]:
     :raises InvalidRequest: for a stage that cannot be read
     """
     until = time.monotonic() + WAIT_SHARE * float(message.get("deadlineSeconds", 0.2))
-    always = message.get("strategy") == "always"
-    model = BYTES_ALONE if always else LoadModel()
-    record = dict(_record(message, "stage"))
-    record.setdefault("seconds", model.loads(*_sizes(record)))
-    record.setdefault("errorShare", model.error_share)
-    stage = stage_from_json(record)
-    if always:
-        stage = replace(stage, cores=max(stage.cores, ALWAYS_CORES))
+    record = _record(message, "stage")
+    stage = _stage(record, LoadModel())
     adaptive = _adaptive(_record(message, "adaptive"))
 
     def late() -> bool:
         return time.monotonic() > until
 
-    if always:
-        return {"spec": repair(stage, FREE, adaptive, late).to_json()}
+    if message.get("strategy") == "always":
+        sized = _stage(record, BYTES_ALONE)
+        spec = repair(replace(sized, cores=max(sized.cores, ALWAYS_CORES)), FREE, adaptive, late)
+        return {"spec": _predicted(spec, stage, adaptive).to_json()}
     spec = repair(stage, Costs(), adaptive, late)
     return {"spec": (spec if _surely_pays(spec, stage) else _in_order(spec, stage, adaptive, late)).to_json()}
+
+
+def _stage(record: Mapping[str, Any], model: LoadModel) -> Stage:
+    told = {"seconds": model.loads(*_sizes(record)), "errorShare": model.error_share, **record}
+    return stage_from_json(told)
+
+
+def _predicted(spec: SkewSpec, stage: Stage, adaptive: AdaptiveConf) -> SkewSpec:
+    """With the seconds that the stage's own cores and costs let expect: that may be more than the plain plan's."""
+    plain = in_order(adaptive_tasks(stage, Costs(), adaptive), stage.cores).makespan
+    if spec.kind is Kind.NONE:
+        return replace(spec, plain_makespan=plain, predicted_makespan=plain, balanced_bound=stage.balanced_bound)
+    ours = total_makespan(phases(stage, spec, Costs()), stage.cores)
+    return replace(
+        spec,
+        plain_makespan=plain,
+        predicted_makespan=ours,
+        balanced_bound=stage.balanced_bound,
+        detail=f"{plain:.2f} s to {ours:.2f} s",
+    )
 
 
 def _surely_pays(spec: SkewSpec, stage: Stage) -> bool:

@@ -35,6 +35,17 @@ def request(operator: str = "full_join", cores: int = 8, **stage: Any) -> dict[s
     return {"type": "skew", "seq": 5, "deadlineSeconds": 2.0, "adaptive": ADAPTIVE, "stage": found | stage}
 
 
+def test_strategy_always_lets_sizes_decide_and_predicts_in_seconds() -> None:
+    """On two cores: 1.6 GB at 50 MB a second, and what cutting costs on top."""
+    asked = request(cores=2) | {"strategy": "always"}
+    spec = decide_skew(asked)["spec"]
+    assert spec["kind"] == "split_by_records"
+    bound = decide_skew(request(cores=2))["spec"]["balancedBound"]
+    assert spec["balancedBound"] == bound == pytest.approx(18, abs=3)
+    assert bound < spec["predictedMakespan"] < 60 and bound < spec["plainMakespan"] < 60
+    assert spec["detail"] == f"{spec['plainMakespan']:.2f} s to {spec['predictedMakespan']:.2f} s"
+
+
 def decided(**stage: Any) -> dict[str, Any]:
     spec: dict[str, Any] = decide_skew(request(**stage))["spec"]
     return spec
