@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,7 +28,7 @@ WANTED = frozenset(
     }
 )
 PENDING_LIMIT = 1000
-"""Decided queries whose end is awaited; beyond, the oldest is taken for one that never ran, as after EXPLAIN."""
+"""Decided plans whose end is awaited; beyond, the oldest is taken for one that never ran, as after EXPLAIN."""
 POINT_LIMIT = 2000
 """Predicted and measured pairs that are kept for the plots."""
 READS = frozenset({"load", "recall"})
@@ -75,7 +75,11 @@ class Stored:
 
 
 class Ledger:
-    """What the events so far add up to. Unknown events and fields are passed over."""
+    """What the events so far add up to. Unknown events and fields are passed over.
+
+    What was decided on a plan counts when the plan has run, and once: not for one that was only explained, nor for a
+    subquery that Spark planned once more.
+    """
 
     def __init__(self) -> None:
         self.application = Application()
@@ -138,19 +142,28 @@ class Ledger:
         if not skew and decision.get("session") == "":
             return  # What became of an entry; its own event says so too.
         self.queries.add(query)
-        for action in decision.get("actions") or ():
-            self._action(action, skew)
-        for decline in decision.get("declines") or ():
-            self._declined(decline, skew)
-        if refusal := decision.get("refusal"):
-            self.refusals[str(refusal.get("code", ""))] += 1
         if skew:
+            self.count(decision)
             return
         self.planning.add(float(decision.get("planningMillis") or 0.0) / 1e3)
         self._pending.pop(query, None)
         self._pending[query] = {**decision, "nodes": decision.get("nodes") or nodes or ()}
         if len(self._pending) > PENDING_LIMIT:
             self._pending.popitem(last=False)
+
+    def count(self, decision: Mapping[str, Any], loaded: Container[int] | None = None) -> None:
+        """What was decided on a plan that ran, or on a stage of it.
+
+        :param loaded: nodes at which stored results were read; None: not told, all of them
+        """
+        skew = decision.get("topic") == "skew"
+        for action in decision.get("actions") or ():
+            if action.get("kind") != "load" or action.get("refusal") or loaded is None or _at(action) in loaded:
+                self._action(action, skew)
+        for decline in decision.get("declines") or ():
+            self._declined(decline, skew)
+        if refusal := decision.get("refusal"):
+            self.refusals[str(refusal.get("code", ""))] += 1
 
     def _action(self, action: Mapping[str, Any], skew: bool) -> None:
         kind = str(action.get("kind", ""))
@@ -180,31 +193,47 @@ class Ledger:
         self.outcomes[str(event.get("outcome", ""))] += 1
         self.query_seconds += seconds
         self.task_seconds += float(event.get("taskSeconds") or 0.0)
-        decision = self._pending.pop(query, None)
-        if decision is None or event.get("outcome") != "ok":
-            return
+        ended_well = event.get("outcome") == "ok"
+        for number in dict.fromkeys([query, *map(int, event.get("queries") or ())]):
+            decision = self._pending.pop(number, None)
+            if decision is None:
+                continue
+            loads = _loads_of(event, number)
+            places = [_at(load) for load in loads if load.get("node") is not None]
+            self.count(decision, None if loads and not places else places)
+            if ended_well:
+                self._learn(decision, event if number == query else {}, loads)
+                if number == query:
+                    self._compare(decision, seconds)
+
+    def _compare(self, decision: Mapping[str, Any], seconds: float) -> None:
         predicted = (decision.get("regions") or {}).get("chosenSeconds")
         if isinstance(predicted, int | float) and len(self.query_points) < POINT_LIMIT:
             self.query_points.append((float(predicted), seconds))
-        self._learn(decision, event)
 
-    def _learn(self, decision: Mapping[str, Any], event: Mapping[str, Any]) -> None:
+    def _learn(self, decision: Mapping[str, Any], event: Mapping[str, Any], loads: list[Mapping[str, Any]]) -> None:
+        """:param event: what measured the nodes; empty for a subquery, whose nodes are not measured by themselves"""
         plan = {int(node["id"]): node for node in decision["nodes"]}
         ran = {int(node["id"]): node for node in event.get("nodes") or ()}
-        loads = {str(load.get("entry")): load for load in event.get("loads") or ()}
+        places = {_at(load): load for load in loads if load.get("node") is not None}
+        entries = {str(load.get("entry")): load for load in loads}
         spared: set[int] = set()
         for action in decision.get("actions") or ():
-            number = int(action.get("node", -1))
+            number = _at(action)
             if action.get("kind") not in READS or action.get("refusal") or number not in plan:
+                continue
+            load = places.get(number) if places else entries.get(str(action.get("entry")))
+            if action.get("kind") == "load" and load is None:
                 continue
             spared |= _below(plan, number)
             self.savings.read(
                 float(action.get("savingSeconds") or 0.0),
-                loads.get(str(action.get("entry")), {}),
+                load or {},
                 self.lineages.total(str(plan[number].get("lineage") or "")),
                 self.application.cores,
             )
-        self.lineages.add(decision["nodes"], ran, spared)
+        if event:
+            self.lineages.add(decision["nodes"], ran, spared)
         for decline in decision.get("declines") or ():
             node = plan.get(int(decline.get("node", -1)))
             if node and node.get("lineage"):
@@ -220,6 +249,15 @@ class Ledger:
             self.abandoned[str(event.get("code") or "")] += 1
         if state in ("invalid", "dropped") and entry in self.stored:
             self.stored[entry].gone = time
+
+
+def _at(item: Mapping[str, Any]) -> int:
+    return int(item.get("node", -1))
+
+
+def _loads_of(event: Mapping[str, Any], query: int) -> list[Mapping[str, Any]]:
+    """The reads in one of the plans that ran."""
+    return [load for load in event.get("loads") or () if int(load.get("query", event.get("query", -1))) == query]
 
 
 def _below(plan: Mapping[int, Mapping[str, Any]], number: int) -> set[int]:

@@ -60,7 +60,7 @@ def _saving(report: Report) -> str:
     some = f" of {reads.by_runs + reads.by_log:,} of {reads.reads:,} reads" if reads.unmeasured else ""
     net = "" if report.write_task_seconds is None else " after the cost of writing"
     of = f" on {cores} cores" if cores else ""
-    return f"{told}, {measured:.1f} s as measured{some}{net}{of}."
+    return f"{told}, {round(measured, 1) + 0.0:.1f} s as measured{some}{net}{of}."
 
 
 def _application(report: Report) -> Section:
@@ -93,7 +93,7 @@ def _saved(report: Report) -> Section:
         wall = written / max(report.application.cores, 1)
         rows.append(("Writing took", f"{wall:.1f} s ({written:.1f} task-seconds)"))
         if report.measured_seconds is not None:
-            rows.append(("Measured, less writing", f"{report.measured_seconds:.1f} s"))
+            rows.append(("Measured, less writing", f"{round(report.measured_seconds, 1) + 0.0:.1f} s"))
     return Section("Saved", rows + _money(report), SAVED_HINT)
 
 

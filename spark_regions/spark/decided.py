@@ -57,8 +57,16 @@ def as_decisions(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         if "kind" not in row:
             whole.append(dict(row))
             continue
-        empty: dict[str, Any] = {"query": row["query"], "actions": [], "declines": [], "refusal": None}
+        empty: dict[str, Any] = {
+            "query": row["query"],
+            "execution": None,
+            "actions": [],
+            "declines": [],
+            "refusal": None,
+        }
         decision = found.setdefault(row["query"], empty)
+        execution = row.get("execution")
+        decision["execution"] = execution if decision["execution"] is None else decision["execution"]
         told = {key: row.get(key) for key in ("node", "operator", "code", "detail")}
         if row["kind"] == "refused":
             decision["refusal"] = told
@@ -67,7 +75,7 @@ def as_decisions(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         else:
             saving = row.get("predicted_seconds") or 0.0
             more = {"kind": row["kind"], "entry": row.get("entry"), "savingSeconds": saving, "reason": row.get("code")}
-            decision["actions"].append({**told, **more})
+            decision["actions"].append({**told, **more, "ran": execution is not None})
     return [*whole, *found.values()]
 
 

@@ -65,6 +65,9 @@ def report(
     ledger = Ledger()
     for decision in as_decisions(decisions(spark, DECISIONS_KEPT)):
         ledger.add({"Event": DECIDED, "query": decision["query"], "decision": decision})
+        # A stage's decision is told when the stage runs; what became of an entry counts by itself.
+        if decision.get("execution") is not None and not decision.get("topic") and decision.get("session") != "":
+            ledger.count(decision, [int(action.get("node") or 0) for action in decision["actions"] if action["ran"]])
         given_up = [action for action in decision["actions"] if action["kind"] == "abandoned"]
         ledger.abandoned.update(str(action["reason"]) for action in given_up)
     classic = jvm.is_classic(spark)

@@ -24,7 +24,7 @@ def connect() -> list[dict[str, Any]]:
 
     def row(kind: str, code: str, node: int | None = 1, seconds: float | None = None) -> dict[str, Any]:
         told = {"entry": "e1" if kind == "load" else None, "predicted_seconds": seconds, "code": code, "detail": None}
-        return {"query": 7, "node": node, "operator": "Join", "kind": kind, **told}
+        return {"query": 7, "node": node, "operator": "Join", "kind": kind, "execution": 3, **told}
 
     return [row("load", "BENEFIT", seconds=1.25), row("decline", "TOO_CHEAP"), row("refused", "PLANNER_DEADLINE", None)]
 
@@ -49,7 +49,8 @@ def test_rows_of_a_connect_session() -> None:
 
 def test_both_sessions_have_one_shape() -> None:
     (found,) = as_decisions(connect())
-    assert found["query"] == 7
+    assert (found["query"], found["execution"]) == (7, 3)
+    assert [each["ran"] for each in found["actions"]] == [True]
     assert [(each["kind"], each["savingSeconds"], each["reason"]) for each in found["actions"]] == [
         ("load", 1.25, "BENEFIT")
     ]

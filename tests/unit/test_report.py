@@ -65,11 +65,38 @@ def test_columns_computed_from_a_source_are_a_candidate_and_the_source_is_none(t
     assert report(tmp_path, [*start(), decided(1, alone), ran(1, 3.0, {0: (4.0, 100)})]).candidates == ()
 
 
-def test_a_read_whose_query_has_no_end_in_the_log_counts_as_not_measured(tmp_path: Path) -> None:
+def test_what_was_decided_on_a_plan_that_never_ran_counts_nowhere(tmp_path: Path) -> None:
+    """Explained only, planned once more, or without an end in the log."""
+    again = decided(3, [node(0, "b")], [action("load", 0, "e1", 1.0)], [(0, "TOO_CHEAP", "")])
+    assert report(tmp_path, [*reused(), again]).actions == report(tmp_path, reused()).actions
+    assert report(tmp_path, [*reused(), again]).declines == report(tmp_path, reused()).declines
+
+
+def test_a_read_without_seconds_counts_as_not_measured(tmp_path: Path) -> None:
     again = decided(3, [node(0, "b")], [action("load", 0, "e1", 1.0)])
-    found = report(tmp_path, [*reused(), again])
+    told = ran(3, 1.0, {})
+    told["loads"] = [{"query": 3, "node": 0, "entry": "e1"}]
+    found = report(tmp_path, [*reused(), again, told])
     assert (found.measured.by_log, found.measured.unmeasured) == (1, 1)
     assert "as measured of 1 of 2 reads" in text(found)
+
+
+def test_a_subquery_counts_with_the_query_that_ran_it_and_once(tmp_path: Path) -> None:
+    """Planned as 3 and 4, run as 3 within 5; 5 reads one entry at two places, of which one is a reused exchange."""
+    subqueries = [decided(number, [node(0, "b")], [action("load", 0, "e1", 2.0)]) for number in (3, 4)]
+    both = [action("load", 1, "e2", 1.0), action("load", 2, "e2", 1.0)]
+    whole = decided(5, [node(0, "x", 1, 2), node(1, "y"), node(2, "y")], both)
+    told = ran(5, 1.0, {0: (1.0, None)})
+    told["queries"] = [5, 3]
+    told["loads"] = [
+        {"query": 3, "node": 0, "entry": "e1", "seconds": 0.5, "predicted": 2.0, "saved": 1.5},
+        {"query": 5, "node": 1, "entry": "e2", "seconds": 0.5, "predicted": 1.0, "saved": 0.25},
+    ]
+    found = report(tmp_path, [*start(), *subqueries, whole, told])
+    assert found.actions == {"load": 2}
+    assert (found.predicted_seconds, found.measured.saved) == (3.0, 1.75)
+    assert (found.measured.by_runs, found.measured.unmeasured) == (2, 0)
+    assert (found.queries, dict(found.outcomes)) == (3, {"ok": 1})
 
 
 def test_what_is_not_measured_adds_nothing(tmp_path: Path) -> None:
@@ -97,7 +124,9 @@ def test_observe_mode_tells_what_would_have_been_done(tmp_path: Path) -> None:
 
     would = [(0, "OBSERVE_ONLY", would_save("load", 2.0)), (1, "OBSERVE_ONLY", would_save("store", 1.5))]
     stage = decided(1, [], declines=[(-1, "OBSERVE_ONLY", "split")], topic="skew")
-    found = report(tmp_path, [*start(), decided(1, [node(0, "a", 1), node(1, "b")], declines=would), stage])
+    found = report(
+        tmp_path, [*start(), decided(1, [node(0, "a", 1), node(1, "b")], declines=would), stage, ran(1, 1.0, {})]
+    )
     assert found.would == {"load": 1, "skew": 1, "store": 1}
     assert found.would_seconds["store"] == 1.5
     assert "OBSERVE_ONLY" not in found.declines
@@ -108,7 +137,8 @@ def test_what_failed_is_told_with_its_reason(tmp_path: Path) -> None:
     refused = action("load", 0, "e1", 5.0, refusal={"code": "ENTRY_MISSING", "detail": ""})
     nothing = decided(2, [], refusal={"code": "PLANNER_DEADLINE", "detail": ""})
     gone = entry("e2", "abandoned", code="PARTIAL_CONSUMPTION")
-    found = report(tmp_path, [*start(), decided(1, [node(0, "a")], [refused]), nothing, gone])
+    both = [ran(1, 1.0, {}), ran(2, 1.0, {})]
+    found = report(tmp_path, [*start(), decided(1, [node(0, "a")], [refused]), nothing, gone, *both])
     assert found.predicted_seconds == 0.0
     assert found.failed == {"ENTRY_MISSING": 1}
     assert found.refusals == {"PLANNER_DEADLINE": 1}

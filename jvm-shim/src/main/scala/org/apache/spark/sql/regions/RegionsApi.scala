@@ -4,6 +4,8 @@ import java.util.{LinkedHashMap => JLinkedMap}
 
 import scala.jdk.CollectionConverters._
 
+import com.fasterxml.jackson.databind.node.ObjectNode
+
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.classic.DataFrame
 import org.apache.spark.sql.regions.bridge.Frames
@@ -15,9 +17,19 @@ object RegionsApi {
   /** `{"active":"true","reason":"",…}`, the rows of `spark_regions_status()`. */
   def status(session: SparkSession): String = json(ordered(RegionsRuntime.status(session)))
 
-  /** The last `limit` decisions, the newest last. */
+  /** The last `limit` decisions, the newest last; with `execution`, and in each action `ran`, as [[ui.DecisionsTable]] has them. */
   def decisions(session: SparkSession, limit: Int): String =
-    json(running(session).map(_.decisions.last(limit)).getOrElse(Nil))
+    json(running(session).map(runtime => runtime.decisions.last(limit).map(followed(runtime, _))).getOrElse(Nil))
+
+  private def followed(runtime: RegionsRuntime, decision: Decision): ObjectNode = {
+    val savings = runtime.events.savings
+    val tree = Frames.json.valueToTree[ObjectNode](decision)
+    savings.execution(decision.query).fold(tree.putNull("execution"))(tree.put("execution", _))
+    decision.actions.zipWithIndex.foreach { case (action, i) =>
+      tree.path("actions").get(i).asInstanceOf[ObjectNode].put("ran", savings.ran(decision.query, action))
+    }
+    tree
+  }
 
   /** `{"queries":3,"loads":1,…}`; empty where inactive. */
   def counters(session: SparkSession): String = json(ordered(running(session).map(_.counters.snapshot).getOrElse(Nil)))

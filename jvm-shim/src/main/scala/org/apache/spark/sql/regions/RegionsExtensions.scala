@@ -105,7 +105,10 @@ object RegionsExtensions {
       ),
       (arguments: Seq[Expression]) => {
         require(arguments.isEmpty, "spark_regions_decisions takes no arguments")
-        DecisionsTable(RegionsRuntime.current.toSeq.flatMap(_.decisions.last(Int.MaxValue)))
+        RegionsRuntime.current.fold(DecisionsTable(Nil, _ => None, (_, _) => false)) { runtime =>
+          val savings = runtime.events.savings
+          DecisionsTable(runtime.decisions.last(Int.MaxValue), savings.execution, savings.ran)
+        }
       })
   )
 

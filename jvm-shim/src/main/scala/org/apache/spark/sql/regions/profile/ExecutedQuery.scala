@@ -72,9 +72,9 @@ final class ExecutedQuery(walked: WalkedPlan, stages: Seq[StageSums], failed: Bo
     }
   }
 
-  /** By entry. */
-  lazy val loads: Map[String, Observed] = operators.filter(_.entry.isDefined).groupBy(_.entry.get)
-    .map { case (entry, group) => entry -> Observed(exactRows(group.head), dataSize(group.head), ran(group)) }
+  /** By the place that reads. */
+  lazy val loads: Map[LoadMark, Observed] = operators.filter(_.entry.isDefined).groupBy(_.entry.get)
+    .map { case (mark, group) => mark -> Observed(exactRows(group.head), dataSize(group.head), ran(group)) }
 
   private def isTee(operator: Operator): Boolean = operator.kind == "TeeExec"
 

@@ -38,13 +38,14 @@ final class Operator(
     val partial: Boolean,
     val foreign: Boolean,
     val node: Option[Int],
-    val entry: Option[String]) {
+    val entry: Option[LoadMark]) {
   val children: mutable.ArrayBuffer[Operator] = mutable.ArrayBuffer.empty
   val kind: String = plan.getClass.getSimpleName
 }
 
 /**
  * @param query number of the query that the plan was signed for
+ * @param queries numbers of all queries of which a part is in the plan: that one, its subqueries, and what was cached before
  * @param segments number of segments; a segment is what lies between exchanges, and runs as one stage
  * @param passed nodes that Spark planned into the operators of the node given with them, with nothing of their own
  */
@@ -52,6 +53,7 @@ final case class WalkedPlan(
     operators: IndexedSeq[Operator],
     segments: Int,
     query: Option[Long],
+    queries: Seq[Long],
     passed: Map[Int, Int])
 
 /** Flattens an executed plan, through adaptive execution, query stages, code generation and subqueries. */
@@ -60,7 +62,7 @@ object PlanWalk {
   def apply(plan: SparkPlan): WalkedPlan = {
     val walk = new PlanWalk
     walk.visit(plan, -1, walk.newSegment(), false, false, Position(None, None, None))
-    WalkedPlan(walk.operators.toVector, walk.segments, walk.query, walk.passed.toMap)
+    WalkedPlan(walk.operators.toVector, walk.segments, walk.query, walk.queries.toSeq, walk.passed.toMap)
   }
 
   /** Where in the logical plan the walk is: the link it came by, and the node of the block that the last operator is. */
@@ -78,6 +80,7 @@ private final class PlanWalk {
   val passed = mutable.Map.empty[Int, Int]
   var segments = 0
   var query: Option[Long] = None
+  val queries = mutable.LinkedHashSet.empty[Long]
   private val stagesSeen = Collections.newSetFromMap(new IdentityHashMap[SparkPlan, java.lang.Boolean]())
   private val subqueriesSeen = Collections.newSetFromMap(new IdentityHashMap[SparkPlan, java.lang.Boolean]())
 
@@ -111,6 +114,8 @@ private final class PlanWalk {
     if (query.isEmpty && !foreign) {
       query = position.mark.map(_.query).orElse(position.at.flatMap(_.getTagValue(Tags.query)))
     }
+    val link = if (foreign) plan.logicalLink else position.at
+    queries ++= link.flatMap(_.getTagValue(ProfileTags.part))
     // A subquery that was signed as a query of its own has numbers of its own.
     val mark = position.mark.filter(mark => !foreign && query.contains(mark.query))
     val writes = if (plan.isInstanceOf[Exchange]) newSegment() else segment
@@ -123,11 +128,19 @@ private final class PlanWalk {
       partial,
       foreign,
       mark.map(_.id),
-      position.at.filterNot(_ => foreign).flatMap(_.getTagValue(ProfileTags.entry))
+      if (foreign) loadOf(plan) else position.at.flatMap(_.getTagValue(ProfileTags.entry))
     )
+    queries ++= operator.entry.map(_.query)
     operators += operator
     if (parent >= 0) operators(parent).children += operator
     descend(operator, position)
+  }
+
+  /** Of a cached plan's scan. */
+  private def loadOf(plan: SparkPlan): Option[LoadMark] = plan match {
+    case _: LeafExecNode => plan.logicalLink.flatMap(link =>
+        blockFrom(link, None).flatMap { case (node, _) => node.getTagValue(ProfileTags.entry) }.headOption)
+    case _ => None
   }
 
   private def descend(operator: Operator, position: Position): Unit = {

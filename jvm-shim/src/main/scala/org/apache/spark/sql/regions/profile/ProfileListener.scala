@@ -11,13 +11,13 @@ import org.apache.spark.sql.execution.ui.{SparkListenerSQLExecutionEnd, SparkLis
 import org.apache.spark.sql.regions.Guard
 
 /**
- * Follows executions, stages and tasks, and tells `observe` what each signed query really did, and `ran` also in which execution. All on Spark's listener
- * thread, so the maps need no lock.
+ * Follows executions, stages and tasks, and tells `observe` what each signed query really did, and `ran` also which plans of it ran, and in which
+ * execution. All on Spark's listener thread, so the maps need no lock.
  */
 final class ProfileListener(
     registry: QueryRegistry,
     observe: JMap[String, Any] => Unit,
-    ran: (JMap[String, Any], Long) => Unit = (_, _) => ())
+    ran: (JMap[String, Any], RanPlans, Long) => Unit = (_, _, _) => ())
     extends SparkListener with Logging {
   val metrics = new StageMetrics
   val ends = new QueryEnds
@@ -70,10 +70,10 @@ final class ProfileListener(
         try {
           val stages = stagesOf.get(end.executionId).map(_.values.toSeq).getOrElse(Nil)
           registry.get(number).foreach { query =>
-            val event =
-              ProfileListener.event(query, new ExecutedQuery(walked, stages, failed), end.duration / 1e9, failed)
+            val executed = new ExecutedQuery(walked, stages, failed)
+            val event = ProfileListener.event(query, executed, end.duration / 1e9, failed)
             observe(event)
-            ran(event, end.executionId)
+            ran(event, RanPlans((number +: walked.queries).distinct, executed.loads), end.executionId)
           }
         } finally ends.fire(number, qe, failed)
         logDebug(
@@ -86,6 +86,15 @@ final class ProfileListener(
     try body
     catch { case error: Throwable if Guard.isOurs(error) => Guard.warnOnce(where, error) }
 }
+
+/**
+ * What an execution ran of the plans that were decided. A subquery that was planned several times, or an exchange that is
+ * reused, is in here once.
+ *
+ * @param queries numbers of the plans: the query's own first
+ * @param loads the places that read, with what the reads took
+ */
+final case class RanPlans(queries: Seq[Long], loads: Map[LoadMark, Observed])
 
 object ProfileListener {
 
@@ -110,10 +119,15 @@ object ProfileListener {
       fields.put("seconds", orNull(own.flatMap(_.seconds)))
       fields
     }
-    val loads = query.loads.map { entry =>
-      val load = ran.loads.get(entry)
-      map("entry" -> entry, "seconds" -> orNull(load.flatMap(_.seconds)), "rows" -> orNull(load.flatMap(_.rows)),
-        "bytes" -> orNull(load.flatMap(_.bytes)))
+    val loads = query.loads.groupBy(_.entry).toSeq.map { case (entry, places) =>
+      val found = places.flatMap(ran.loads.get)
+      val seconds = found.flatMap(_.seconds)
+      map(
+        "entry" -> entry,
+        "seconds" -> orNull(Option.when(seconds.nonEmpty)(seconds.sum)),
+        "rows" -> orNull(found.flatMap(_.rows).headOption),
+        "bytes" -> orNull(found.flatMap(_.bytes).headOption)
+      )
     }
     map(
       "type" -> "observe",

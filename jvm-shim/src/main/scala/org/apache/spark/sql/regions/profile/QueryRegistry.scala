@@ -11,8 +11,11 @@ import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.QueryExecution
 import org.apache.spark.sql.regions.{Guard, Signature, SignedPlan, Tags}
 
-/** A load that the plan was given: `relation` takes the place of `node`. */
+/** A load that the plan was given: `relation` takes the place of `node`, or is another copy of what does. */
 final case class LoadUse(entry: String, node: Int, relation: LogicalPlan)
+
+/** A place of a query at which an entry is read. */
+final case class LoadMark(query: Long, node: Int, entry: String)
 
 /** A store that the plan was given at `node`. */
 final case class StoreUse(entry: String, node: Int)
@@ -31,7 +34,7 @@ final case class RegisteredNode(
 final case class RegisteredQuery(
     query: Long,
     nodes: IndexedSeq[RegisteredNode],
-    loads: Seq[String],
+    loads: Seq[LoadMark],
     stores: Seq[String])
 
 /** The newest `limit` signed queries, some of which are only explained and never run. */
@@ -44,21 +47,31 @@ final class QueryRegistry(limit: Int) {
   /** Marks the nodes of `signed`, and the relations of `loads`, so that the profiler finds them in the executed plan. */
   def register(query: Long, signed: SignedPlan, loads: Seq[LoadUse], stores: Seq[StoreUse]): Unit = {
     val marks = new Array[NodeMark](signed.nodes.size)
+    val inSubquery = new Array[Boolean](signed.nodes.size)
+    for (node <- signed.nodes; (child, i) <- node.children.zipWithIndex) {
+      inSubquery(child) = inSubquery(node.id) || i >= node.plan.children.size
+    }
     // Backwards in pre-order, so that children are marked before their parents.
     signed.nodes.reverseIterator.foreach { node =>
       marks(node.id) = NodeMark(query, node.id, node.plan.nodeName, node.children.map(marks(_)))
       node.plan.setTagValue(Tags.query, query)
       node.plan.setTagValue(ProfileTags.node, marks(node.id))
+      // A subquery was decided on before, by itself, and has its own number. Elsewhere an older one is that of another query.
+      if (!inSubquery(node.id) || node.plan.getTagValue(ProfileTags.part).isEmpty) {
+        node.plan.setTagValue(ProfileTags.part, query)
+      }
       node.signature.foreach(signature => node.plan.setTagValue(Tags.lineage, signature.lineage))
     }
     loads.foreach { load =>
       load.relation.setTagValue(Tags.query, query)
-      load.relation.setTagValue(ProfileTags.entry, load.entry)
+      load.relation.setTagValue(ProfileTags.entry, LoadMark(query, load.node, load.entry))
     }
     val nodes = signed.nodes.map(node =>
       RegisteredNode(node.id, node.plan.nodeName, node.children,
         node.signature.toOption, EstimationUtils.getSizePerRow(node.plan.output).toLong))
-    queries.put(query, RegisteredQuery(query, nodes, loads.map(_.entry), stores.map(_.entry)))
+    queries.put(query,
+      RegisteredQuery(query, nodes,
+        loads.map(load => LoadMark(query, load.node, load.entry)).distinct, stores.map(_.entry)))
   }
 
   def get(query: Long): Option[RegisteredQuery] = Option(queries.get(query))
@@ -80,8 +93,11 @@ object ProfileTags {
   /** Nodes with one lineage are several, so the lineage does not do. */
   val node: TreeNodeTag[NodeMark] = TreeNodeTag[NodeMark]("spark_regions.node")
 
-  /** Entry that a logical relation reads. */
-  val entry: TreeNodeTag[String] = TreeNodeTag[String]("spark_regions.entry")
+  /** Number under which the node was decided on: the query's, or that of the subquery that it is in. */
+  val part: TreeNodeTag[Long] = TreeNodeTag[Long]("spark_regions.part")
+
+  /** Entry that a logical relation reads, and where. */
+  val entry: TreeNodeTag[LoadMark] = TreeNodeTag[LoadMark]("spark_regions.entry")
 }
 
 /** Who wants to know that a query has ended. */

@@ -268,7 +268,11 @@ private[rules] final class Applying(
     asked <- signed.nodes(action.path("node").asInt).signature.toOption
     if own.core == asked.core && node.children.nonEmpty
     entry = action.path("entry").asText
-    read <- (if (action.path("kind").asText == "load") loaded(within, node, action, entry).map(_._1)
+    read <- (if (action.path("kind").asText == "load") loaded(within, node, action, entry).map { case (read, scan) =>
+               // This copy is what runs, and what is to be measured.
+               loads += LoadUse(entry, action.path("node").asInt, scan)
+               read
+             }
              else recalled(within, node, entry, computes = false)).toOption
   } yield read
 

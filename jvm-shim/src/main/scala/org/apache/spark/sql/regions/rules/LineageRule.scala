@@ -5,8 +5,8 @@ import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.classic
 import org.apache.spark.sql.regions._
-import org.apache.spark.sql.regions.exec.Stores
-import org.apache.spark.sql.regions.profile.{LoadUse, StoreUse}
+import org.apache.spark.sql.regions.exec.{Recycled, SharedSubplan, Stores, Tee}
+import org.apache.spark.sql.regions.profile.{LoadUse, ProfileTags, StoreUse}
 
 /**
  * Signs the optimized plan, asks the planner, and applies what it decided.
@@ -62,6 +62,11 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
       } else ask(signed)
     applied.foreach(a => runtime.queries.register(query, signed, a.loads, a.stores))
     val rewritten = applied.map(_.plan).getOrElse(plan)
+    // A root that was replaced has no mark yet, and may be all that is left of a subquery.
+    if (rewritten ne plan) {
+      rewritten.setTagValue(Tags.query, query)
+      rewritten.setTagValue(ProfileTags.part, query)
+    }
     notes.planningSeconds = (System.nanoTime() - started) / 1e9
     runtime.metrics.planned(notes.planningSeconds * 1000)
     runtime.recycling.decided(notes.decision, signed.nodes, changed = rewritten ne plan)
@@ -112,12 +117,19 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
 
   private def noteRefusals(signed: SignedQuery): Unit = signed.nodes.foreach { node =>
     node.signature.left.foreach { refusal =>
-      if (refusal.code != "CHILD_REFUSED") notes.decline(node.id, node.plan.nodeName, refusal)
+      if (refusal.code != "CHILD_REFUSED" && !Deciding.ours(node.plan))
+        notes.decline(node.id, node.plan.nodeName, refusal)
     }
   }
 }
 
 private object Deciding {
+
+  /** What was put into a subquery, which was decided on before. */
+  def ours(plan: LogicalPlan): Boolean = plan match {
+    case _: Recycled | _: Tee | _: SharedSubplan => true
+    case _ => false
+  }
 
   /** How long a query waits for the commit of a store whose last row has already been written. */
   val commitMillis = 200L

@@ -3,11 +3,16 @@ package org.apache.spark.sql.regions.ui
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.AttributeReference
 import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan}
-import org.apache.spark.sql.regions.Decision
+import org.apache.spark.sql.regions.{DecidedAction, Decision}
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
-/** The rows of `spark_regions_decisions()`. */
+/**
+ * The rows of `spark_regions_decisions()`.
+ *
+ * `execution`: of Spark SQL, in which what was decided ran; null where it did not, or not yet: the plan was only explained, planned once
+ * more, or what it reads is computed at another place already.
+ */
 object DecisionsTable {
   val schema: StructType = new StructType()
     .add("query", LongType, nullable = false)
@@ -18,19 +23,31 @@ object DecisionsTable {
     .add("predicted_seconds", DoubleType)
     .add("code", StringType)
     .add("detail", StringType)
+    .add("execution", LongType)
 
-  def apply(decisions: Seq[Decision]): LogicalPlan =
-    LocalRelation(schema.map(f => AttributeReference(f.name, f.dataType, f.nullable)()), decisions.flatMap(rows))
+  /**
+   * @param execution in which a plan ran
+   * @param ran whether an action on a plan stands at a place that ran
+   */
+  def apply(
+      decisions: Seq[Decision],
+      execution: Long => Option[Long],
+      ran: (Long, DecidedAction) => Boolean): LogicalPlan =
+    LocalRelation(
+      schema.map(f => AttributeReference(f.name, f.dataType, f.nullable)()),
+      decisions.flatMap(decision => rows(decision, execution(decision.query), ran(decision.query, _)))
+    )
 
-  private def rows(decision: Decision): Seq[InternalRow] = {
-    val refused = decision.refusal.map(r => row(decision, -1, "", "refused", "", -1, r.code, r.detail))
+  private def rows(decision: Decision, execution: Option[Long], ran: DecidedAction => Boolean): Seq[InternalRow] = {
+    val refused = decision.refusal.map(r => row(decision, -1, "", "refused", "", -1, r.code, r.detail, execution))
     val actions = decision.actions.map { a =>
       val kind = if (a.refusal.isEmpty) a.kind else "decline"
       val detail = a.refusal.map(_.detail).getOrElse(a.detail)
-      row(
-        decision, a.node, a.operator, kind, a.entry, a.savingSeconds, a.refusal.map(_.code).getOrElse(a.reason), detail)
+      row(decision, a.node, a.operator, kind, a.entry, a.savingSeconds, a.refusal.map(_.code).getOrElse(a.reason),
+        detail, execution.filter(_ => ran(a)))
     }
-    val declines = decision.declines.map(d => row(decision, d.node, d.operator, "decline", "", -1, d.code, d.detail))
+    val declines =
+      decision.declines.map(d => row(decision, d.node, d.operator, "decline", "", -1, d.code, d.detail, execution))
     refused.toSeq ++ actions ++ declines
   }
 
@@ -42,7 +59,8 @@ object DecisionsTable {
       entry: String,
       seconds: Double,
       code: String,
-      detail: String): InternalRow = InternalRow(
+      detail: String,
+      execution: Option[Long]): InternalRow = InternalRow(
     decision.query,
     if (node >= 0) node else null,
     string(operator),
@@ -50,7 +68,9 @@ object DecisionsTable {
     string(entry),
     if (seconds >= 0) seconds else null,
     string(code),
-    string(detail))
+    string(detail),
+    execution.orNull
+  )
 
   private def string(text: String): UTF8String = if (text.isEmpty) null else UTF8String.fromString(text)
 }

@@ -19,7 +19,7 @@ final class RegionsSource(counters: Counters, savings: Savings, state: StateRepo
 
   def planned(millis: Double): Unit = planning.update((millis * 1e6).toLong, TimeUnit.NANOSECONDS)
 
-  gauge("hits")(counters(Counters.loads) + counters(Counters.recalls))
+  gauge("hits")(savings.reads)
   Counters.names.foreach(name => gauge(name)(counters(name)))
   gauge("bytesHeld")(state.bytesHeld)
   gauge("entriesHeld")(state.entriesHeld)

@@ -21,22 +21,25 @@ class DecisionTextSuite extends munit.FunSuite {
   private val outcome =
     Decision(7, "", 1, 0, 0, Seq(DecidedAction("committed", -1, "", "e3", -1, "COMMITTED", detail = "5 rows")), Nil)
 
+  private def ranIn(query: Long): Option[Long] = Option.when(query == 7)(3L)
+
   test("the table: refusals, actions, declines; what is not known is null") {
     val spark = LocalSpark.session(_ => ())
-    val frame = classic.Dataset.ofRows(spark, DecisionsTable(Seq(decision, nothing, outcome)))
+    val frame =
+      classic.Dataset.ofRows(spark, DecisionsTable(Seq(decision, nothing, outcome), ranIn, (_, a) => a.node != 2))
     assertEquals(frame.schema, DecisionsTable.schema)
     assertEquals(
       frame.collect().toSeq,
       Seq(
-        Row(7L, 2, "Aggregate", "load", "e1", 1.5, "COVERED", null),
-        Row(7L, 3, "Join", "decline", "e2", 0.25, "ENTRY_DAMAGED", "e2 holds other columns"),
-        Row(7L, 4, "Filter", "decline", null, null, "TOO_SMALL", "3 rows"),
-        Row(7L, 5, "Project", "decline", null, null, "SOURCE", null),
-        Row(8L, null, null, "refused", null, null, "PLANNER_DOWN", "not started"),
-        Row(7L, null, null, "committed", "e3", null, "COMMITTED", "5 rows")
+        Row(7L, 2, "Aggregate", "load", "e1", 1.5, "COVERED", null, null),
+        Row(7L, 3, "Join", "decline", "e2", 0.25, "ENTRY_DAMAGED", "e2 holds other columns", 3L),
+        Row(7L, 4, "Filter", "decline", null, null, "TOO_SMALL", "3 rows", 3L),
+        Row(7L, 5, "Project", "decline", null, null, "SOURCE", null, 3L),
+        Row(8L, null, null, "refused", null, null, "PLANNER_DOWN", "not started", null),
+        Row(7L, null, null, "committed", "e3", null, "COMMITTED", "5 rows", 3L)
       )
     )
-    assertEquals(classic.Dataset.ofRows(spark, DecisionsTable(Nil)).count(), 0L)
+    assertEquals(classic.Dataset.ofRows(spark, DecisionsTable(Nil, ranIn, (_, _) => true)).count(), 0L)
   }
 
   test("the text of explain") {

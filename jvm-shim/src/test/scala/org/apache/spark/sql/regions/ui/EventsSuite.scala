@@ -10,6 +10,7 @@ import org.apache.spark.SparkConf
 import org.apache.spark.scheduler.SparkListenerEvent
 import org.apache.spark.sql.regions._
 import org.apache.spark.sql.regions.bridge.Frames
+import org.apache.spark.sql.regions.profile.{LoadMark, Observed, RanPlans}
 import org.apache.spark.sql.regions.ui.events._
 import org.apache.spark.util.JsonProtocol
 
@@ -36,7 +37,8 @@ class EventsSuite extends munit.FunSuite {
     val told = Seq(
       EventBodies.decided(decision(2, "0.02 s"), Nil, 4, texts()),
       SparkListenerRegionsRan(
-        7, 4, 1, "ok", 1.5, 2.5, tree("""[{"id":0,"rows":5}]"""), tree("""[{"entry":"e1"}]"""), false),
+        7, 4, 1, "ok", 1.5, 2.5, tree("""[{"id":0,"rows":5}]"""), tree("""[{"entry":"e1"}]"""),
+        tree("[7,6]"), false),
       SparkListenerRegionsEntry("e1", "committed", 7, 1, 10, 1L << 40, 2, 0.5, "", ""),
       SparkListenerRegionsState(1, "apply", "markov", tree("""{"a":"b"}"""), tree("""{"healthy":true}"""),
         tree("""{"loads":1}"""), tree("[]"), tree("""{"nodes":[],"edges":[]}"""), false)
@@ -99,14 +101,32 @@ class EventsSuite extends munit.FunSuite {
   test("a load's measured saving: what it stands for, less its task-seconds over the cores") {
     val savings = new Savings(() => 2)
     savings.decided(decision(0, ""))
-    val ran = EventBodies.ran(
-      java.util.Map.of(
-        "query", 7L, "outcome", "ok", "seconds", 1.0, "loads", Seq(Map("entry" -> "e1", "seconds" -> 0.5))),
-      4, 1, texts(), savings.measured(7))
+    assertEqualsDouble(savings.predictedSeconds, 0, 1e-9)
+    val plans = RanPlans(Seq(7), Map(LoadMark(7, 2, "e1") -> Observed(Some(5), None, Some(0.5))))
+    val message = java.util.Map.of[String, Any]("query", 7L, "outcome", "ok", "seconds", 1.0)
+    val ran = EventBodies.ran(message, Seq(7), savings.ran(plans, 4, failed = false), 4, 1, texts())
     assertEqualsDouble(ran.loads.at("/0/saved").asDouble, 2 - 0.5 / 2, 1e-9)
     assertEqualsDouble(savings.measuredSeconds, 1.75, 1e-9)
     assertEqualsDouble(savings.predictedSeconds, 1.5, 1e-9)
-    assertEquals(savings.measured(7)("e9", Some(1.0)), (None, None))
+    // The same plan runs once more.
+    val Seq(again) = savings.ran(plans, 5, failed = false): @unchecked
+    assertEquals((again.predicted, again.saved, savings.measuredReads), (None, None, 1L))
+    assertEquals((savings.execution(7), savings.execution(8)), (Some(4L), None))
+  }
+
+  test("a place that did not run, a plan that did not, and a query that failed bring no saving") {
+    val savings = new Savings(() => 2)
+    val both = Seq(1, 2).map(node => DecidedAction("load", node, "Scan", "e1", 1.5, "BENEFIT", insteadSeconds = 2))
+    Seq(7L, 8L, 9L).foreach(query => savings.decided(decision(0, "").copy(query = query, actions = both)))
+    def seen(query: Long, nodes: Int*): RanPlans =
+      RanPlans(Seq(query), nodes.map(LoadMark(query, _, "e1") -> Observed(None, None, Some(0.5))).toMap)
+    savings.ran(seen(7, 1), 4, failed = false)
+    assertEquals(both.map(savings.ran(7, _)), Seq(true, false))
+    assertEquals((savings.predictedSeconds, savings.measuredSeconds, savings.reads), (1.5, 1.75, 1L))
+    val failed = savings.ran(seen(8, 1, 2), 5, failed = true)
+    assertEquals(failed.map(_.saved), Seq(None, None))
+    assertEquals((savings.measuredSeconds, savings.reads), (1.75, 3L))
+    assert(!both.exists(savings.ran(9, _)))
   }
 
   test("a fault while an event is made ends nothing; what does not fit is counted") {

@@ -44,8 +44,9 @@ class StatusListenerSuite extends munit.FunSuite {
       false
     )
 
-  private def ran(query: Long, execution: Long, loads: String = "[]"): SparkListenerRegionsRan =
-    SparkListenerRegionsRan(query, execution, 2000, "ok", 2.5, 4, tree("""[{"id":0,"rows":3}]"""), tree(loads), false)
+  private def ran(query: Long, execution: Long, loads: String = "[]", queries: String = "[]"): SparkListenerRegionsRan =
+    SparkListenerRegionsRan(
+      query, execution, 2000, "ok", 2.5, 4, tree("""[{"id":0,"rows":3}]"""), tree(loads), tree(queries), false)
 
   private def entry(name: String, state: String, query: Long = 1, time: Long = 3000): SparkListenerRegionsEntry =
     SparkListenerRegionsEntry(
@@ -73,6 +74,25 @@ class StatusListenerSuite extends munit.FunSuite {
     assertEquals(query.applied, Map("load" -> "1"))
   }
 
+  test("what was decided counts once it ran: a subquery with its query, and no plan that was only made") {
+    val subqueries = Seq(1L, 2L).map(decided(_, 5, load, """[{"node":0,"code":"TOO_CHEAP"}]"""))
+    val both = """[{"kind":"load","node":3,"entry":"e2","savingSeconds":1.0,"refusal":null},
+                 |{"kind":"load","node":4,"entry":"e2","savingSeconds":1.0,"refusal":null}]""".stripMargin
+    val filled = new Filled().told(subqueries :+ decided(3, 5, both): _*)
+    assertEquals((filled.store.totals.predicted, filled.store.totals.actions), (0.0, Map.empty[String, String]))
+    val places = """[{"query":1,"node":-1,"entry":"e1","predicted":2.0,"saved":1.5},
+                   |{"query":3,"node":4,"entry":"e2","predicted":1.0}]""".stripMargin
+    filled.told(ran(3, 5, places, "[3,1]"))
+    val sums = filled.store.totals
+    assertEquals((sums.queries, sums.predicted, sums.saved, sums.loadsMeasured), (3, 3.0, 1.5, 1))
+    assertEquals((sums.actions, sums.declines), (Map("load" -> "2"), Map("TOO_CHEAP" -> "1")))
+    val parts = filled.store.ofExecution(5).map(q => (q.query, q.partOf, q.predicted, q.outcome))
+    assertEquals(parts, Seq((1L, 3L, 2.0, ""), (2L, -1L, 0.0, ""), (3L, 3L, 1.0, "ok")))
+    // Collected once more, it is still the same plan.
+    filled.told(ran(3, 6, places.replace(""","saved":1.5""", ""), "[3,1]"))
+    assertEquals(filled.store.totals.predicted, 3.0)
+  }
+
   test("what turns out later is added to its query and counts as no query") {
     val note = decided(1, -1, """[{"kind":"committed","entry":"e1","savingSeconds":-1,"refusal":null}]""", session = "")
     val filled = new Filled().told(decided(1, 3), note, decided(1, -1, topic = "skew"))
@@ -83,7 +103,7 @@ class StatusListenerSuite extends munit.FunSuite {
 
   test("no more queries are kept than Spark keeps executions; sums go on") {
     val filled = new Filled(retained = 50)
-    (1L to 200L).foreach(n => filled.told(decided(n, n, load), ran(n, n)))
+    (1L to 200L).foreach(n => filled.told(decided(n, n, load), ran(n, n, """[{"entry":"e1"}]""")))
     assert(filled.store.queryCount <= 51, filled.store.queryCount)
     assert(filled.store.query(200).isDefined && filled.store.query(1).isEmpty)
     assertEquals((filled.store.totals.queries, filled.store.totals.predicted), (200, 400.0))
@@ -148,7 +168,7 @@ class StatusListenerSuite extends munit.FunSuite {
   test("an event that makes no sense harms nothing") {
     val filled = new Filled().told(
       SparkListenerRegionsDecided(1, -1, 0, null, null, false),
-      SparkListenerRegionsRan(2, -1, 0, null, 0, 0, null, null, false),
+      SparkListenerRegionsRan(2, -1, 0, null, 0, 0, null, null, null, false),
       SparkListenerRegionsState(0, null, null, null, null, null, null, null, false),
       SparkListenerRegionsDecided(4, -1, 0, tree("[1]"), tree("7"), false),
       decided(3, 3)

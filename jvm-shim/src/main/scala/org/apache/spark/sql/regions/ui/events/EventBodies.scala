@@ -41,23 +41,26 @@ object EventBodies {
 
   /**
    * @param message the `executed` event of docs/protocol.md
-   * @param saving (predicted, measured) seconds of an entry's load, from its task-seconds
+   * @param queries numbers of the plans that ran in the execution
    */
   def ran(
       message: JMap[String, Any],
+      queries: Seq[Long],
+      reads: Seq[RanLoad],
       executionId: Long,
       time: Long,
-      texts: Texts,
-      saving: (String, Option[Double]) => (Option[Double], Option[Double])): SparkListenerRegionsRan = {
+      texts: Texts): SparkListenerRegionsRan = {
     val tree = Frames.json.valueToTree[JsonNode](message)
     val nodes =
       texts.first(elements(tree.path("nodes")), mostNodes).map(copied(_, Seq("id", "rows", "bytes", "seconds")))
-    val loads = texts.first(elements(tree.path("loads")), mostActions).map { load =>
-      val fields = copied(load, Seq("entry", "seconds", "rows", "bytes"))
-      val spent = Option(load.get("seconds")).filter(_.isNumber).map(_.asDouble)
-      val (predicted, saved) = saving(load.path("entry").asText, spent)
-      predicted.foreach(fields.put("predicted", _))
-      saved.foreach(fields.put("saved", _))
+    val loads = texts.first(reads, mostActions).map { load =>
+      val fields = Frames.json.createObjectNode()
+      fields.put("query", load.mark.query).put("node", load.mark.node).put("entry", load.mark.entry)
+      load.observed.seconds.foreach(fields.put("seconds", _))
+      load.observed.rows.foreach(fields.put("rows", _))
+      load.observed.bytes.foreach(fields.put("bytes", _))
+      load.predicted.foreach(fields.put("predicted", _))
+      load.saved.foreach(fields.put("saved", _))
       fields
     }
     SparkListenerRegionsRan(
@@ -69,6 +72,7 @@ object EventBodies {
       tree.path("taskSeconds").asDouble,
       array(nodes),
       array(loads),
+      Frames.json.valueToTree[JsonNode](texts.first(queries, mostActions)),
       texts.truncated
     )
   }

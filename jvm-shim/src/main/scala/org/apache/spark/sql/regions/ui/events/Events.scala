@@ -34,8 +34,9 @@ final case class SparkListenerRegionsDecided(
  * @param seconds of the execution
  * @param taskSeconds of all its tasks
  * @param nodes `[{id, rows, bytes, seconds}]`, seconds being task-seconds of the operator alone; null where unknown
- * @param loads `[{entry, seconds, rows, bytes, predicted, saved}]`: task-seconds of the read, and the seconds of saving that were
- *   predicted and measured, where known
+ * @param loads `[{query, node, entry, seconds, rows, bytes, predicted, saved}]`: each place that read, with the task-seconds of the
+ *   read, and the seconds of saving that were predicted and measured, where known
+ * @param queries numbers of all plans that ran in the execution: the query itself, then its subqueries
  */
 @JsonIgnoreProperties(ignoreUnknown = true)
 final case class SparkListenerRegionsRan(
@@ -47,6 +48,7 @@ final case class SparkListenerRegionsRan(
     taskSeconds: Double,
     nodes: JsonNode,
     loads: JsonNode,
+    queries: JsonNode,
     truncated: Boolean)
     extends SparkListenerEvent
 

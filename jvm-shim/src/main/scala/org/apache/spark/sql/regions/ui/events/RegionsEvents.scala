@@ -10,6 +10,7 @@ import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd, S
 import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.regions._
+import org.apache.spark.sql.regions.profile.RanPlans
 
 /**
  * Tells Spark's listeners what is decided and what comes of it. Nothing is told where nobody shows it: no UI, no event
@@ -37,7 +38,8 @@ final class RegionsEvents(sc: SparkContext, state: StateReport) {
 
   private def post(event: SparkListenerEvent): Unit =
     if (heard) {
-      if (closing && sc.isEventLogEnabled) late.add(event) else sc.listenerBus.post(event)
+      // The bus closes some time after the context says that it stops, and takes no event from then on.
+      if ((closing || sc.isStopped) && sc.isEventLogEnabled) late.add(event) else sc.listenerBus.post(event)
     }
 
   def dropped: Long = poster.dropped
@@ -54,13 +56,12 @@ final class RegionsEvents(sc: SparkContext, state: StateReport) {
   }
 
   /** @param message the `executed` event of docs/protocol.md */
-  def ran(message: JMap[String, Any], execution: Long): Unit = {
+  def ran(message: JMap[String, Any], plans: RanPlans, execution: Long): Unit = {
     schedule.changed()
-    val time = System.currentTimeMillis()
-    poster.offer { () =>
-      val query = message.get("query").asInstanceOf[Long]
-      try EventBodies.ran(message, execution, time, Texts(sc), savings.measured(query))
-      finally savings.ended(query)
+    val loads = savings.ran(plans, execution, failed = message.get("outcome") != "ok")
+    if (heard) {
+      val time = System.currentTimeMillis()
+      poster.offer(() => EventBodies.ran(message, plans.queries, loads, execution, time, Texts(sc)))
     }
   }
 

@@ -42,8 +42,13 @@ private[pages] final class Facts(store: RegionsStore, executions: SQLAppStatusSt
     val number = execution.orElse(found.headOption.map(_.executionId)).getOrElse(-1L)
     facts.put("executionId", number)
     facts.put("description", describe(number))
-    // The query itself first; its subqueries have been decided before it.
-    facts.set[JsonNode]("queries", array(found.sortBy(q => (q.ran == null, -q.query)).map(detail)))
+    facts.put("predicted", found.map(_.predicted).sum)
+    val saved = found.map(_.saved).filterNot(_.isNaN)
+    this.number(facts, "saved", if (saved.isEmpty) Double.NaN else saved.sum)
+    // The query itself first, then what of its subqueries ran; all of them have been decided before it.
+    facts.set[JsonNode](
+      "queries",
+      array(found.sortBy(q => (if (q.partOf == q.query) 0 else if (q.partOf >= 0) 1 else 2, -q.query)).map(detail)))
     facts
   }
 
@@ -89,7 +94,8 @@ private[pages] final class Facts(store: RegionsStore, executions: SQLAppStatusSt
 
   private def summary(q: QueryRecord): ObjectNode = {
     val fields = Frames.json.createObjectNode()
-    fields.put("query", q.query).put("executionId", q.executionId).put("description", describe(q.executionId))
+    fields.put("query", q.query).put("executionId", q.executionId).put("partOf", q.partOf)
+    fields.put("description", describe(q.executionId))
     fields.put("time", q.time).put("planningMillis", q.planningMillis).put("operators", q.operators)
     fields.set[JsonNode]("applied", counts(q.applied))
     fields.put("declined", q.declined).put("refusal", q.refusal).put("predicted", q.predicted)

@@ -40,7 +40,7 @@ private[pages] final class OverviewPage(tab: RegionsTab) extends FactsPage(tab, 
         (
           "Seconds saved, predicted",
           <span id="regions-predicted">{shownSeconds(saved.number("predicted").getOrElse(0))}</span>,
-          s"${did("load")} loads, ${did("recall")} recalls, ${did("share")} shared; all plans, run or not"),
+          s"${did("load")} loads, ${did("recall")} recalls, ${did("share")} shared"),
         (
           "Bytes held",
           <span id="regions-held">{Utils.bytesToString(facts.path("held").path("bytes").asLong(0))}</span>,

@@ -17,7 +17,10 @@ import org.apache.spark.util.kvstore.KVIndex
  * One query.
  *
  * @param executionId Spark's number of its execution, -1 while unknown
+ * @param partOf the query in whose execution this plan ran: itself, or that of which it is a subquery; -1 where it has not run, yet
+ *   or at all
  * @param applied kinds of the actions that were applied, with how many of each
+ * @param predicted seconds that were predicted to be saved where it ran
  * @param saved seconds that its loads saved, as measured; NaN where none was
  * @param seconds of the execution, -1 until it ended
  * @param decisions list of what was decided and what turned out, packed
@@ -27,6 +30,7 @@ import org.apache.spark.util.kvstore.KVIndex
 final class QueryRecord(
     @KVIndexParam val query: Long,
     @KVIndexParam("execution") val executionId: Long,
+    val partOf: Long,
     val time: Long,
     val planningMillis: Double,
     val operators: Int,

@@ -47,25 +47,27 @@ final class RegionsStatusListener(
     val decision = told.decision
     val before = kept.query(told.query)
     val main = isMain(decision)
-    val actions = decision.items("actions")
-    val applied = actions.filterNot(_.path("refusal").isObject)
-    val predicted = applied.filter(a => Savings.reads(a.text("kind")))
-      .flatMap(_.number("savingSeconds")).filter(_ > 0).sum
+    val skew = decision.text("topic") == "skew"
+    val applied = decision.items("actions").filterNot(refused)
     val decisions = Frames.json.createArrayNode()
     before.foreach(b => elements(Packed.open(b.decisions)).takeRight(decisionsKept - 1).foreach(decisions.add))
     decisions.add(decision)
     val base = before.getOrElse(RegionsStatusListener.unknown(told.query, told.time))
-    val refused = if (main) decision.path("refusal").text("code") else base.refusal
+    // The plan may have run before this is heard. What turns out, and stages that are rearranged, are told when they run.
+    val counted = if (!main || base.partOf >= 0) actions(decision, Loaded.unknown) else Nil
+    val predicted = saving(if (main || skew) counted else Nil, skew)
+    val refusal = if (main) decision.path("refusal").text("code") else base.refusal
     store.write(
       new QueryRecord(
         told.query,
         if (base.executionId >= 0) base.executionId else told.executionId,
+        base.partOf,
         if (main) told.time else base.time,
         if (main) decision.number("planningMillis").getOrElse(0.0) else base.planningMillis,
         if (main) told.nodes.size else base.operators,
         applied.foldLeft(base.applied)((sums, action) => plus(sums, action.text("kind"))),
         base.declined + decision.items("declines").size,
-        refused,
+        refusal,
         base.predicted + predicted,
         base.saved,
         base.outcome,
@@ -79,55 +81,112 @@ final class RegionsStatusListener(
       true
     )
     losses.decided(told)
-    val sums = kept.totals
-    store.write(
-      new TotalsRecord(
-        RegionsStore.only,
-        sums.queries + (if (main) 1 else 0),
-        sums.predicted + predicted,
-        sums.saved,
-        sums.loadsMeasured,
-        kept.lossCount,
-        applied.foldLeft(sums.actions)((all, action) => plus(all, action.text("kind"))),
-        decision.items("declines").foldLeft(sums.declines)((all, decline) => plus(all, decline.text("code")))
-      ))
+    count(
+      if (main) 1 else 0,
+      predicted,
+      counted,
+      if (!main || base.partOf >= 0) decision.items("declines") else Nil)
   }
 
+  /** The plans that ran, each for the first time: only now what was decided on them counts. */
   private def ran(told: SparkListenerRegionsRan): Unit = {
-    val base = kept.query(told.query).getOrElse(RegionsStatusListener.unknown(told.query, told.time))
-    val saved = elements(told.loads).flatMap(_.number("saved"))
-    val facts = Frames.json.createObjectNode()
-    facts.set[JsonNode]("nodes", told.nodes)
-    facts.set[JsonNode]("loads", told.loads)
-    store.write(
-      new QueryRecord(
-        told.query,
-        told.executionId,
-        base.time,
-        base.planningMillis,
-        base.operators,
-        base.applied,
-        base.declined,
-        base.refusal,
-        base.predicted,
-        if (saved.isEmpty) base.saved else saved.sum,
-        told.outcome,
-        told.seconds,
-        told.taskSeconds,
-        base.truncated || told.truncated,
-        base.decisions,
-        base.nodes,
-        Packed(facts)
-      ),
-      true
-    )
+    val loads = elements(told.loads)
+    val plans = (told.query +: elements(told.queries).map(_.asLong)).distinct
+    plans.foreach { number =>
+      val base = kept.query(number).getOrElse(RegionsStatusListener.unknown(number, told.time))
+      val own = loads.filter(load => load.whole("query").getOrElse(told.query) == number)
+      if (base.partOf < 0) first(told, base, own)
+      else if (number == told.query) again(told, base, own)
+    }
     losses.ran(told)
+    val saved = loads.flatMap(_.number("saved"))
     if (saved.nonEmpty) {
       val sums = kept.totals
       store.write(
         new TotalsRecord(RegionsStore.only, sums.queries, sums.predicted, sums.saved + saved.sum,
           sums.loadsMeasured + saved.size, kept.lossCount, sums.actions, sums.declines))
     }
+  }
+
+  private def first(told: SparkListenerRegionsRan, base: QueryRecord, loads: Seq[JsonNode]): Unit = {
+    val main = elements(Packed.open(base.decisions)).filter(isMain)
+    val places = Loaded.of(loads)
+    val counted = main.flatMap(actions(_, places))
+    val predicted = saving(counted, skew = false)
+    store.write(ended(told, base, loads, base.predicted + predicted), true)
+    count(0, predicted, counted, main.flatMap(_.items("declines")))
+  }
+
+  /** A DataFrame that is collected twice is planned once. */
+  private def again(told: SparkListenerRegionsRan, base: QueryRecord, loads: Seq[JsonNode]): Unit =
+    store.write(ended(told, base, loads, base.predicted), true)
+
+  private def ended(
+      told: SparkListenerRegionsRan,
+      base: QueryRecord,
+      loads: Seq[JsonNode],
+      predicted: Double): QueryRecord = {
+    val saved = loads.flatMap(_.number("saved"))
+    val itself = base.query == told.query
+    val facts = Frames.json.createObjectNode()
+    if (itself) facts.set[JsonNode]("nodes", told.nodes)
+    facts.set[JsonNode]("loads", EventBodies.array(loads))
+    new QueryRecord(
+      base.query,
+      told.executionId,
+      told.query,
+      base.time,
+      base.planningMillis,
+      base.operators,
+      base.applied,
+      base.declined,
+      base.refusal,
+      predicted,
+      if (saved.isEmpty) base.saved else saved.sum,
+      if (itself) told.outcome else base.outcome,
+      if (itself) told.seconds else base.seconds,
+      if (itself) told.taskSeconds else base.taskSeconds,
+      base.truncated || told.truncated,
+      base.decisions,
+      base.nodes,
+      Packed(facts)
+    )
+  }
+
+  /** Nodes at which results were read; all of them where that is not told. */
+  private type Loaded = Int => Boolean
+  private object Loaded {
+    val unknown: Loaded = _ => true
+    def of(loads: Seq[JsonNode]): Loaded = {
+      val nodes = loads.flatMap(_.whole("node")).map(_.toInt).toSet
+      if (loads.nonEmpty && nodes.isEmpty) unknown else nodes
+    }
+  }
+
+  private def refused(action: JsonNode): Boolean = action.path("refusal").isObject
+
+  /** What was applied at places that ran. */
+  private def actions(decision: JsonNode, loaded: Loaded): Seq[JsonNode] = decision.items("actions").filter { action =>
+    !refused(action) && (action.text("kind") != "load" || loaded(action.path("node").asInt(-1)))
+  }
+
+  private def saving(actions: Seq[JsonNode], skew: Boolean): Double = actions.filter { action =>
+    if (skew) Savings.rearranges(action.text("kind")) else Savings.reads(action.text("kind"))
+  }.flatMap(_.number("savingSeconds")).filter(_ > 0).sum
+
+  private def count(queries: Int, predicted: Double, actions: Seq[JsonNode], declines: Seq[JsonNode]): Unit = {
+    val sums = kept.totals
+    store.write(
+      new TotalsRecord(
+        RegionsStore.only,
+        sums.queries + queries,
+        sums.predicted + predicted,
+        sums.saved,
+        sums.loadsMeasured,
+        kept.lossCount,
+        actions.foldLeft(sums.actions)((all, action) => plus(all, action.text("kind"))),
+        declines.foldLeft(sums.declines)((all, decline) => plus(all, decline.text("code")))
+      ))
   }
 
   private def entry(told: SparkListenerRegionsEntry): Unit = {
@@ -200,5 +259,5 @@ private object RegionsStatusListener {
 
   /** A query of which something else was heard first. */
   def unknown(query: Long, time: Long): QueryRecord =
-    new QueryRecord(query, -1, time, 0, 0, Map.empty, 0, "", 0, Double.NaN, "", -1, 0, false, null, null, null)
+    new QueryRecord(query, -1, -1, time, 0, 0, Map.empty, 0, "", 0, Double.NaN, "", -1, 0, false, null, null, null)
 }
