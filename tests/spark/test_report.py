@@ -9,11 +9,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyspark
 import pytest
 
 import spark_regions
 from spark_regions.reports.page import page
 from spark_regions.reports.summary import Prices, Report, read_report
+from spark_regions.spark.jar import jar_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -173,6 +175,65 @@ def test_a_killed_application(folder: Path, second: object) -> None:
     found = read(log)
     assert found.application.ended == 0
     assert found.queries > 0
+
+
+LAST = """
+import time
+
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import SparkSession
+
+
+class Busy:
+    \"\"\"A listener of somebody else's, which keeps Spark's shared queue busy when the application stops.\"\"\"
+
+    def __getattr__(self, name):
+        if not name.startswith("on"):
+            raise AttributeError(name)
+        return lambda event: time.sleep(0.3 if name == "onTaskEnd" else 0)
+
+    class Java:
+        implements = ["org.apache.spark.scheduler.SparkListenerInterface"]
+
+
+spark = SparkSession.builder.appName("last").getOrCreate()
+ensure_callback_server_started(spark.sparkContext._gateway)
+spark.sparkContext._jsc.sc().addSparkListener(Busy())
+for n in range(3):
+    spark.sql(f"SELECT id % 7 AS k, count(*) AS c FROM range({1000 + n}) GROUP BY 1").collect()
+spark.stop()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("plugin", [True, False])
+def test_the_last_query_is_in_the_log_though_the_application_stops_at_once(tmp_path: Path, plugin: bool) -> None:
+    (tmp_path / "job.py").write_text(LAST, encoding="utf-8")
+    (tmp_path / "logs").mkdir()
+    confs = {
+        "spark.regions.enabled": "true",
+        "spark.regions.planner.python": sys.executable,
+        "spark.regions.recycle.dir": tmp_path / "store",
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": (tmp_path / "logs").as_uri(),
+    } | ({"spark.plugins": "org.apache.spark.sql.regions.RegionsPlugin"} if plugin else {})
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    given = [word for key, value in confs.items() for word in ("--conf", f"{key}={value}")]
+    python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    subprocess.run(
+        [submit, "--master", "local[2]", "--driver-memory", "1g", "--jars", jar_path(), *given, tmp_path / "job.py"],
+        check=True,
+        cwd=tmp_path,
+        env=os.environ | python | {"SPARK_LOCAL_IP": "127.0.0.1"},
+        timeout=300,
+    )
+    (log,) = (tmp_path / "logs").iterdir()
+    said = subprocess.run(
+        [sys.executable, "-m", "spark_regions", "report", log], check=True, capture_output=True, text=True
+    )
+    assert "3, of which 3 ended well" in said.stdout
 
 
 @pytest.mark.slow

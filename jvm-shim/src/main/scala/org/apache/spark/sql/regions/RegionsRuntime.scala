@@ -1,6 +1,6 @@
 package org.apache.spark.sql.regions
 
-import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.{ConcurrentHashMap, CountDownLatch, TimeUnit}
 import java.util.concurrent.atomic.{AtomicBoolean, AtomicLong}
 
 import scala.jdk.CollectionConverters._
@@ -50,10 +50,16 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
   val metrics = new RegionsSource(counters, events.savings, state, () => events.dropped)
   val stageTimes = new StageTimes(1000)
   private val keys = new UnknownKeys
+
+  /** Reached when our listeners, which share a queue of Spark's, have been told of everything up to the application's end. */
+  private val heardAll = new CountDownLatch(1)
   private val lifetime = new SparkListener {
     // The metrics are named after the application, whose id a plugin's start is too early for.
     override def onApplicationStart(start: SparkListenerApplicationStart): Unit = measure()
-    override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit = RegionsRuntime.stop(sc)
+    override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit = {
+      heardAll.countDown()
+      RegionsRuntime.stop(sc)
+    }
     override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
       case start: SparkListenerSQLExecutionStart => keys.check(start.modifiedConfigs.keys)
       case _ =>
@@ -129,8 +135,16 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
 
   private var closed = false
 
-  /** Whoever comes second waits for the first: Spark's listener bus ends after the plugin does, and takes no event then. */
-  private def close(): Unit = synchronized {
+  /**
+   * Whoever comes second waits for the first: Spark's listener bus ends after the plugin does, and takes no event then. Other threads
+   * than that of our listeners may come first, when those have not heard yet of the last query's end: it is waited for.
+   */
+  private def close(): Unit = {
+    if (numbers.get() > 0) heardAll.await(RegionsRuntime.lastEventsMillis, TimeUnit.MILLISECONDS)
+    end()
+  }
+
+  private def end(): Unit = synchronized {
     if (!closed) {
       closed = true
       recycling.close()
@@ -141,6 +155,7 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
 }
 
 object RegionsRuntime extends Logging {
+  private val lastEventsMillis = 5000L
   private val runtimes = new ConcurrentHashMap[SparkContext, Either[Refusal, RegionsRuntime]]()
 
   /** The runtime of a context, started by the first caller; Left with the reason why there is none. */
