@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from spark_regions.reports.summary import Prices, Report, read_report
 from spark_regions.spark.jar import jar_path
 from tests.spark.ui_job import SECRET
 from tests.ui import Application, Served, history_server, texts
@@ -55,7 +58,8 @@ def loaded(overview: dict[str, Any]) -> dict[str, Any]:
 
 
 def figures(decisions: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
-    return [decision for decision in decisions if decision["kind"] == kind]
+    """Of plans that ran."""
+    return [decision for decision in decisions if decision["kind"] == kind and decision["execution"] is not None]
 
 
 def test_the_overview_has_the_figures_of_the_decisions(
@@ -67,7 +71,7 @@ def test_the_overview_has_the_figures_of_the_decisions(
     assert len(figures(decisions, "load")) >= 1
     predicted = sum(decision["predicted_seconds"] for decision in figures(decisions, "load"))
     assert overview["saved"]["predicted"] == pytest.approx(predicted, abs=1e-6)
-    assert sum(overview["declines"].values()) == len([d for d in decisions if d["kind"] == "decline"])
+    assert sum(overview["declines"].values()) == len(figures(decisions, "decline"))
     assert overview["confs"]["spark.regions.recycle.strategy"] == "always"
 
 
@@ -108,7 +112,9 @@ def test_cache_and_graph(application: Application, overview: dict[str, Any]) -> 
     ]
     used = next(entry for entry in entries if entry.get("uses"))
     assert used["state"] == "committed" and used["name"] == "ui job" and used["here"] and used["benefit"] >= 0
-    graph = application.ui.until("/regions/graph/json", lambda facts: facts["nodes"] and facts["edges"])
+    graph = application.ui.until(
+        "/regions/graph/json", lambda facts: facts["edges"] and any(node["uses"] >= 2 for node in facts["nodes"])
+    )
     uses = [node["uses"] for node in graph["nodes"]]
     assert uses == sorted(uses, reverse=True) and max(uses) >= 2
     lineages = {node["lineage"] for node in graph["nodes"]}
@@ -206,6 +212,181 @@ def test_the_last_state_is_in_the_log(folder: Path, logged: dict[str, Any]) -> N
     assert last["graph"]["nodes"] and sum(e["state"] == "committed" for e in last["entries"]) >= 1
     ended = next(line["Timestamp"] for line in lines if line["Event"] == "SparkListenerApplicationEnd")
     assert last["time"] >= ended - 1000
+
+
+HEAVY = (
+    "SELECT id AS n, IF(id % 10 < 9, 1, id % 97) AS k, sha2(cast(id AS string), 512) AS h FROM range(0, 20000, 1, 6)"
+)
+LIGHT = "SELECT id AS m, id % 97 AS k, sha2(cast(id AS string), 256) AS g FROM range(0, 200, 1, 2)"
+SKEWED = (
+    f"SELECT max(o.h), max(o.g), count(*) FROM (SELECT l.h, r.g, l.n FROM ({HEAVY}) l FULL JOIN ({LIGHT}) r"
+    " ON l.k = r.k) o WHERE length(o.h || o.g) > 3 OR o.n IS NULL"
+)
+SKEW = {
+    "spark.regions.skew.enabled": "true",
+    "spark.regions.skew.strategy": "always",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.shuffle.partitions": "12",
+}
+MALFORMED = {
+    "Event": "org.apache.spark.sql.regions.ui.events.SparkListenerRegionsDecided",
+    "query": 4711,
+    "executionId": 4711,
+    "time": 1,
+    "decision": {"query": 4711, "session": "s", "topic": ""},
+    "nodes": [1],
+    "truncated": False,
+}
+
+
+def subqueries(table: Path) -> str:
+    """Three places of one scalar subquery, which Spark plans three times and runs once."""
+    rows = f"parquet.`{table}`"
+    above = "> (SELECT least FROM bound)"
+    return (
+        f"WITH bound AS (SELECT min(c) AS least FROM (SELECT k, count(*) AS c FROM {rows} WHERE id > 3 GROUP BY k))"
+        f" SELECT k, count(*) AS c FROM {rows} GROUP BY k HAVING count(*) {above}"
+        f" UNION ALL SELECT id % 7, count(*) FROM {rows} GROUP BY id % 7 HAVING count(*) {above}"
+        f" UNION ALL SELECT id % 9, max(id) FROM {rows} GROUP BY id % 9 HAVING max(id) {above}"
+    )
+
+
+@dataclass(frozen=True)
+class Past:
+    """What an application showed when it ran, and what is shown of it since: by the History Server, and in its log."""
+
+    live: dict[str, Any]
+    decisions: list[dict[str, Any]]
+    pages: dict[str, tuple[str, str]]
+    facts: dict[str, tuple[Any, Any]]
+    report: Report
+    driver: str
+
+
+@pytest.fixture(scope="module")
+def past(tmp_path_factory: pytest.TempPathFactory) -> Past:
+    """A skewed join, the same scalar subqueries twice, and an event that no page can be made of."""
+    folder = tmp_path_factory.mktemp("past")
+    started = Application(folder, SKEW)
+    try:
+        started.ask(f"sql {SKEWED}")
+        for _ in range(2):
+            started.ask(f"sql {subqueries(folder / 'table')}")
+        started.ask(f"post {json.dumps(MALFORMED)}")
+        # The application goes on, and so does the tab.
+        assert started.ask("sql SELECT count(*) FROM range(10)") == 1
+        ended = started.ui.until("/regions/json", lambda facts: facts["saved"]["loadsMeasured"] >= 1)
+        decisions = started.ask("decisions")
+        executions = sorted({query["executionId"] for query in ended["queries"]})
+        paths = [*PAGES, *(f"/regions/execution/?id={execution}" for execution in executions)]
+        paths.append("/SQL/execution/?id=1")
+        documents = [f"/regions/execution/json?id={execution}" for execution in executions]
+        pages = {path: started.ui.get(path) for path in paths}
+        facts = {path: started.ui.json(path) for path in documents}
+        live = started.ui.json("/regions/json")
+    finally:
+        started.end()
+    with history_server(folder / "logs", folder, jar_path()) as server:
+        base = Served(f"{server.base}/history/{started.id}")
+        (log,) = (folder / "logs").iterdir()
+        return Past(
+            live,
+            decisions,
+            {path: (page, base.get(path)) for path, page in pages.items()},
+            {path: (told, base.json(path)) for path, told in facts.items()},
+            read_report(log, Prices()),
+            started.log.read_text(),
+        )
+
+
+def of_execution(past: Past, kind: str) -> int:
+    """The last execution in which something of the kind was done."""
+    return max(each["execution"] for each in figures(past.decisions, kind))
+
+
+def test_a_skewed_stage_is_shown_with_shares_and_seconds(past: Past) -> None:
+    (decided,) = figures(past.decisions, "split_by_records")
+    measured = [each for each in figures(past.decisions, "measured") if each["execution"] == decided["execution"]]
+    seconds = re.fullmatch(
+        r"predicted ([0-9.]+) s, plain ([0-9.]+) s, balanced ([0-9.]+) s; 12 partitions in ([0-9]+) tasks;.*",
+        decided["detail"],
+    )
+    assert seconds is not None and measured
+    execution = decided["execution"]
+    for told, page in zip(
+        past.facts[f"/regions/execution/json?id={execution}"],
+        past.pages[f"/regions/execution/?id={execution}"],
+        strict=True,
+    ):
+        actions = [a for d in told["queries"][0]["decisions"] if d["topic"] == "skew" for a in d["actions"]]
+        split = next(action for action in actions if action["kind"] == "split_by_records")
+        predicted = [split["makespan"][name] for name in ("predicted", "plain", "balanced")]
+        assert predicted == pytest.approx([float(each) for each in seconds.groups()[:3]], abs=0.006)
+        assert split["makespan"]["tasks"] == int(seconds[4])
+        heavy = split["splits"][0]
+        assert 0.85 < heavy["share"] < 0.95 and heavy["tasks"] > 1
+        assert f"partition {heavy['partition']} ({100 * heavy['share']:.0f} % of the left input)" in decided["detail"]
+        runs = [action["stageRun"] for action in actions if action["kind"] == "measured"]
+        assert {
+            f"stage {r['sparkStage']} took {(r['ended'] - r['began']) / 1000:.2f} s in {r['tasks']} tasks" for r in runs
+        } == {each["detail"] for each in measured}
+        said = texts(page)
+        assert f"{100 * heavy['share']:.0f} % of the left input (partition {heavy['partition']}) to" in said
+        for name in ("predicted", "plain"):
+            assert shown(split["makespan"][name]) in said
+        took = (max(run["ended"] for run in runs) - min(run["began"] for run in runs)) / 1000
+        assert shown(took) in said and f"stage {runs[0]['sparkStage']}" in said
+        assert "NO_HEAVY_KEYS: No key of the partition is known to be heavy" in said
+    assert past.report.actions["skew"] == len(
+        [d for d in past.decisions if d["code"] in ("SPLIT_BY_RECORDS", "LONGEST_FIRST")]
+    )
+
+
+def shown(seconds: float) -> str:
+    """As the pages round it."""
+    if seconds >= 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds:.1f} s" if seconds >= 0.1 else f"{seconds * 1000:.0f} ms"
+
+
+def test_a_subquery_counts_once_however_often_it_is_planned(past: Past) -> None:
+    loads = [each for each in past.decisions if each["kind"] == "load"]
+    often = Counter(each["entry"] for each in loads)
+    entry, places = often.most_common(1)[0]
+    assert places == 3, "vacuous: the subquery was not planned several times"
+    ran = [each for each in figures(past.decisions, "load") if each["entry"] == entry]
+    assert len(ran) == 1
+    predicted = sum(max(each["predicted_seconds"], 0) for each in figures(past.decisions, "load"))
+    skew = sum(
+        each["predicted_seconds"] or 0
+        for each in past.decisions
+        if each["code"] in ("SPLIT_BY_RECORDS", "LONGEST_FIRST")
+    )
+    assert past.live["saved"]["predicted"] == pytest.approx(predicted + skew, abs=1e-6)
+    assert past.report.predicted_seconds == pytest.approx(predicted + skew, abs=1e-6)
+    assert past.live["saved"]["measured"] == pytest.approx(past.report.measured.saved, abs=1e-6)
+    # Those in the subquery are measured too.
+    assert past.report.measured.by_runs == past.live["saved"]["loadsMeasured"] == len(figures(past.decisions, "load"))
+    assert past.report.actions["load"] == past.live["actions"]["load"] == len(figures(past.decisions, "load"))
+    execution = of_execution(past, "load")
+    for told in past.facts[f"/regions/execution/json?id={execution}"]:
+        own = [each for each in figures(past.decisions, "load") if each["execution"] == execution]
+        assert told["predicted"] == pytest.approx(sum(each["predicted_seconds"] for each in own), abs=1e-6)
+        assert [query["partOf"] >= 0 for query in told["queries"]].count(True) == len({each["query"] for each in own})
+    assert "planned once more and not run" in texts(past.pages[f"/regions/execution/?id={execution}"][0])
+
+
+def test_a_page_that_cannot_be_made_says_so_and_harms_nothing(past: Past) -> None:
+    for page in past.pages["/regions/execution/?id=4711"]:
+        assert "This page could not be made: java.lang.ClassCastException" in texts(page)
+        assert "Recycling cache" in page
+    for told in past.facts["/regions/execution/json?id=4711"]:
+        assert list(told) == ["error"]
+    for path, both in past.pages.items():
+        if not path.endswith("4711"):
+            assert not any("could not be made" in page for page in both), path
+    assert past.driver.count("the page execution of the Regions tab") == 1, "one warning, however often it is opened"
+    assert "Plan Visualization" in past.pages["/SQL/execution/?id=1"][0]
 
 
 def test_switched_off_there_is_no_tab_and_no_event(tmp_path: Path) -> None:

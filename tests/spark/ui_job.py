@@ -1,6 +1,7 @@
 """An application whose UI is looked at: a store in one query, loads in the next ones, and one that is left alone.
 
-Commands, one a line: `run`, `decisions`, `counters`, `sql <statement>`; each is answered by one line of JSON.
+Commands, one a line: `run`, `decisions`, `counters`, `sql <statement>`, `post <event>`; each is answered by one line of
+JSON.
 """
 
 from __future__ import annotations
@@ -49,6 +50,14 @@ def run(spark: SparkSession, table: str) -> dict[str, object]:
     return {"rows": len(first), "same": first == again}
 
 
+def post(spark: SparkSession, event: str) -> bool:
+    """An event of the event log's JSON, on Spark's listener bus."""
+    java = spark.sparkContext._jvm
+    told = java.org.apache.spark.util.JsonProtocol.sparkEventFromJson(event)  # type: ignore[union-attr]
+    spark.sparkContext._jsc.sc().listenerBus().post(told)
+    return True
+
+
 def main(folder: Path, port: str, confs: dict[str, str]) -> None:
     (folder / "logs").mkdir(exist_ok=True)
     spark = session(folder, port, confs)
@@ -65,6 +74,8 @@ def main(folder: Path, port: str, confs: dict[str, str]) -> None:
             answer = [row.asDict() for row in spark.sql("SELECT * FROM spark_regions_decisions()").collect()]
         elif command == "counters":
             answer = {row["key"]: row["value"] for row in spark.sql("SELECT * FROM spark_regions_status()").collect()}
+        elif command == "post":
+            answer = post(spark, rest)
         else:
             answer = len(spark.sql(rest).collect())
         print(json.dumps(answer), flush=True)

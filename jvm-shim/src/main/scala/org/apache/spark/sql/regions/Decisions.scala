@@ -12,6 +12,26 @@ import com.fasterxml.jackson.databind.JsonNode
 final case class SkewSplit(partition: Int, side: String, share: Double, tasks: Int, how: String)
 
 /**
+ * Seconds from the start of a skewed stage to the end of its last task.
+ *
+ * @param stage number of the first of its inputs in the query's adaptive plan
+ * @param predicted as it is arranged
+ * @param plain as Spark had planned it
+ * @param balanced the same work spread evenly over the cores
+ * @param partitions of its inputs
+ * @param tasks that read them
+ */
+final case class Makespan(stage: Int, predicted: Double, plain: Double, balanced: Double, partitions: Int, tasks: Int)
+
+/**
+ * A stage of Spark's that ran a skewed stage, or a part of one.
+ *
+ * @param stage as in [[Makespan]]
+ * @param began, ended milliseconds since the epoch
+ */
+final case class StageRun(stage: Int, sparkStage: Int, attempt: Int, began: Long, ended: Long, tasks: Int)
+
+/**
  * An action of the planner on a node, and whether it was applied.
  *
  * @param insteadSeconds what the query would have spent in its place, less the fixed part of a read; -1 where unknown
@@ -26,7 +46,9 @@ final case class DecidedAction(
     refusal: Option[Refusal] = None,
     detail: String = "",
     insteadSeconds: Double = -1,
-    splits: Seq[SkewSplit] = Nil)
+    splits: Seq[SkewSplit] = Nil,
+    makespan: Option[Makespan] = None,
+    stageRun: Option[StageRun] = None)
 
 /** A node that was left alone, and why. */
 final case class DeclinedNode(node: Int, operator: String, code: String, detail: String)

@@ -41,7 +41,10 @@ private[skew] final case class SkewNote(
           spec.plainSeconds - spec.predictedSeconds,
           spec.reason.code,
           detail = detail(spec),
-          splits = splits(spec))
+          splits = splits(spec),
+          makespan = Some(
+            Makespan(stage, spec.predictedSeconds, spec.plainSeconds, spec.boundSeconds, partitions, spec.tasks.length))
+        )
         val declines = spec.declines ++ group.refusal
         add(Seq(action), declines.map(each => DeclinedNode(-1, group.name, each.code, each.detail)))
       }
@@ -50,12 +53,19 @@ private[skew] final case class SkewNote(
 
   private def measured(stage: StageInfo): Unit = for (end <- stage.completionTime; start <- stage.submissionTime) {
     val detail = f"stage ${stage.stageId} took ${(end - start) / 1000.0}%.2f s in ${stage.numTasks} tasks"
-    add(Seq(DecidedAction("measured", -1, group.name, "", -1, "MEASURED", detail = detail)), Nil)
+    val run = StageRun(this.stage, stage.stageId, stage.attemptNumber(), start, end, stage.numTasks)
+    add(Seq(DecidedAction("measured", -1, group.name, "", -1, "MEASURED", detail = detail, stageRun = Some(run))),
+      Nil)
   }
+
+  private def stage: Int = group.inputs.head.stage.id
+  private def partitions: Int = new ShuffleSizes(group.inputs.head.stage).bytes.length
+
+  /** The heaviest first. */
 
   private def splits(spec: SkewSpec): Seq[SkewSplit] = {
     val sizes = group.inputs.map(input => new ShuffleSizes(input.stage).bytes)
-    spec.splits.values.toSeq.sortBy(_.partition).take(SkewNote.splitsShown).map { split =>
+    spec.splits.values.toSeq.map { split =>
       val bytes = sizes(if (split.left || sizes.length == 1) 0 else 1)
       val how = if (split.maps.isEmpty) "row by row" else "by map tasks"
       SkewSplit(
@@ -65,17 +75,17 @@ private[skew] final case class SkewNote(
         split.slices,
         if (split.unmatched) s"$how, unmatched rows apart" else how
       )
-    }
+    }.sortBy(split => (-split.share, split.partition)).take(SkewNote.splitsShown)
   }
 
   private def detail(spec: SkewSpec): String = {
-    val told = splits(spec).map { split =>
+    val told = splits(spec).take(SkewNote.splitsTold).map { split =>
       f"; partition ${split.partition} (${100 * split.share}%.0f %% of the ${split.side} input)" +
         f" to ${split.tasks} tasks ${split.how}"
     }
+    val more = if (spec.splits.size > told.size) s"; ${spec.splits.size - told.size} more" else ""
     f"predicted ${spec.predictedSeconds}%.2f s, plain ${spec.plainSeconds}%.2f s, balanced ${spec.boundSeconds}%.2f s; " +
-      s"${new ShuffleSizes(group.inputs.head.stage).bytes.length} partitions in ${spec.tasks.length} tasks" +
-      told.mkString
+      s"$partitions partitions in ${spec.tasks.length} tasks" + told.mkString + more
   }
 
   private def add(actions: Seq[DecidedAction], declines: Seq[DeclinedNode]): Unit = runtime.recycling.add(
@@ -85,6 +95,7 @@ private[skew] final case class SkewNote(
 
 private[skew] object SkewNote {
   val splitsShown = 10
+  val splitsTold = 3
 }
 
 /** The number under which a query was decided, for a part of its physical plan. */

@@ -17,7 +17,9 @@ private[pages] final class QueryPage(tab: RegionsTab) extends FactsPage(tab, "ex
 
   override protected def facts(request: HttpServletRequest): ObjectNode = {
     val (execution, query) = (number(request, "id"), number(request, "query"))
-    require(execution.nonEmpty || query.nonEmpty, "id (of a SQL execution) or query is missing")
+    if (execution.isEmpty && query.isEmpty) {
+      throw new FactsPage.WrongRequest("id (of a SQL execution) or query is missing")
+    }
     tab.facts.execution(execution, query)
   }
 
@@ -37,7 +39,7 @@ private[pages] final class QueryPage(tab: RegionsTab) extends FactsPage(tab, "ex
       }</p>
     val parameters =
       if (execution >= 0) s"?id=$execution" else queries.headOption.map(q => s"?query=${q.text("query")}").getOrElse("")
-    up ++ (
+    up ++ whole(facts, queries) ++ (
       if (queries.isEmpty) {
         <p class="text-muted">Nothing is known of it: it was not planned by spark_regions, its plan has nothing to reuse
           (a command, a plain relation), or it is older than the queries that are kept
@@ -48,11 +50,20 @@ private[pages] final class QueryPage(tab: RegionsTab) extends FactsPage(tab, "ex
     ) ++ links.toJson("execution", parameters)
   }
 
+  /** Of an execution with subqueries: what all of it saves. */
+  private def whole(facts: JsonNode, queries: Seq[JsonNode]): NodeSeq = {
+    val ran = queries.count(_.whole("partOf").exists(_ >= 0))
+    if (ran < 2) NodeSeq.Empty
+    else <p id="regions-whole">With its subqueries ({(ran - 1).toString}): saving predicted {
+      shownSeconds(facts.number("predicted").getOrElse(0))
+    }, {facts.number("saved").map(s => s"measured ${shownSeconds(s)}").getOrElse("not measured")}.</p>
+  }
+
   /** A subquery, or a plan that was made on the way. */
   private def folded(query: JsonNode, links: Links): NodeSeq =
-    <details class="mb-3"><summary>Query {query.text("query")}, planned in the same execution ({
-      query.text("operators")
-    } operators)</summary>
+    <details class="mb-3"><summary>Query {query.text("query")}, {
+      if (query.whole("partOf").exists(_ >= 0)) "a subquery" else "planned once more and not run"
+    } ({query.text("operators")} operators)</summary>
       {shown(query, links)}</details>
 
   private def shown(query: JsonNode, links: Links): NodeSeq = {
@@ -61,7 +72,7 @@ private[pages] final class QueryPage(tab: RegionsTab) extends FactsPage(tab, "ex
     val picture =
       if (drawn.nodes.isEmpty) <p class="text-muted">The plan is not known.</p>
       else PictureScript.framed(id, drawn.svg(id), drawn.height)
-    summary(query, drawn) ++ legend(drawn) ++ picture ++ actions(query, drawn, links) ++ SkewTable(query) ++
+    summary(query, drawn) ++ legend(drawn) ++ picture ++ actions(query, drawn, links) ++ SkewTable(query, links) ++
       declines(query, drawn) ++ regions(drawn) ++ operators(drawn, id)
   }
 
@@ -91,8 +102,10 @@ private[pages] final class QueryPage(tab: RegionsTab) extends FactsPage(tab, "ex
         Some(
           (
             "Saving predicted",
-            Text(shownSeconds(query.number("predicted").getOrElse(0))),
-            saved.map(s => s"measured ${shownSeconds(s)}").getOrElse("not measured"))),
+            if (query.whole("partOf").exists(_ >= 0)) Text(shownSeconds(query.number("predicted").getOrElse(0)))
+            else Text("–"),
+            if (query.whole("partOf").forall(_ < 0)) "not run, or not ended"
+            else saved.map(s => s"measured ${shownSeconds(s)}").getOrElse("not measured"))),
         note.whole("step").map(step =>
           ("Step of the job", Text(s"$step of ${note.text("steps")}"), "as in its last run")),
         if (!refusal.isObject) None
@@ -122,9 +135,9 @@ private[pages] final class QueryPage(tab: RegionsTab) extends FactsPage(tab, "ex
       Faint: not computed.</span></p>
 
   private def actions(query: JsonNode, drawn: QueryPicture, links: Links): NodeSeq = {
-    val loads = query.items("loads").map(load => load.text("entry") -> load).toMap
+    val loads = query.items("loads").map(load => load.whole("node") -> load).toMap
     val rows = query.items("decisions").filterNot(_.text("topic") == "skew").flatMap(_.items("actions")).map { action =>
-      val load = loads.get(action.text("entry")).filter(_ => QueryPicture.reads(action.text("kind")))
+      val load = loads.get(action.whole("node")).filter(_ => QueryPicture.reads(action.text("kind")))
       val refusal = action.path("refusal")
       val code = if (refusal.isObject) refusal.text("code") else action.text("reason")
       val detail = if (refusal.isObject) refusal.text("detail") else action.text("detail")

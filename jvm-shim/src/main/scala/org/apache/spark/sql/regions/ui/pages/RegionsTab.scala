@@ -10,6 +10,7 @@ import org.json4s.jackson.JsonMethods
 
 import org.apache.spark.sql.execution.ui.SQLAppStatusStore
 import org.apache.spark.sql.regions.Guard
+import org.apache.spark.sql.regions.bridge.Frames
 import org.apache.spark.sql.regions.ui.picture.PictureScript
 import org.apache.spark.sql.regions.ui.store.RegionsStore
 import org.apache.spark.status.ElementTrackingStore
@@ -48,32 +49,40 @@ object RegionsTab {
 /** A page of the tab: a JSON tree, and HTML made from it. A fault while it is made is a sentence on the page. */
 private[pages] abstract class FactsPage(tab: RegionsTab, path: String, title: String) extends WebUIPage(path) {
 
-  /** @throws IllegalArgumentException the request is wrong; its message is shown */
+  /** @throws FactsPage.WrongRequest its message is shown */
   protected def facts(request: HttpServletRequest): ObjectNode
 
   protected def content(facts: ObjectNode, links: Links): NodeSeq
 
   protected def titleOf(facts: ObjectNode): String = title
 
-  final override def renderJson(request: HttpServletRequest): JValue = JsonMethods.fromJsonNode(facts(request))
+  final override def renderJson(request: HttpServletRequest): JValue =
+    guarded(JsonMethods.fromJsonNode(facts(request)))(error =>
+      JsonMethods.fromJsonNode(Frames.json.createObjectNode().put("error", error.toString)))
 
   final override def render(request: HttpServletRequest): Seq[Node] = {
     val links = new Links(request, tab)
-    val (shown, body) =
-      try {
-        val known = facts(request)
-        (titleOf(known), content(known, links))
-      } catch {
-        case wrong: IllegalArgumentException => throw wrong
-        case error: Throwable if Guard.isOurs(error) =>
-          Guard.warnOnce(s"the page $path of the Regions tab", error)
-          (title,
-            <p class="regions-bad">This page could not be made: {error.toString}. The driver's log has more; the
-            application itself is not concerned.</p>)
-      }
+    val (shown, body) = guarded {
+      val known = facts(request)
+      (titleOf(known), content(known, links))
+    } { error =>
+      val told: NodeSeq =
+        <p class="regions-bad" role="alert">This page could not be made: {error.toString}. The log of the driver (of
+        the History Server for a past application) has more; the application itself is not concerned.</p>
+      (title, told)
+    }
     UIUtils.headerSparkPage(
       request, shown, PictureScript.style ++ navigation(links) ++ body ++ PictureScript.script, tab)
   }
+
+  private def guarded[T](made: => T)(otherwise: Throwable => T): T =
+    try made
+    catch {
+      case wrong: FactsPage.WrongRequest => throw wrong
+      case error: Throwable if Guard.isOurs(error) =>
+        Guard.warnOnce(s"the page $path of the Regions tab", error)
+        otherwise(error)
+    }
 
   private def navigation(links: Links): Node =
     <nav aria-label="Regions pages"><ul class="nav nav-pills mb-3">{
@@ -86,11 +95,15 @@ private[pages] abstract class FactsPage(tab: RegionsTab, path: String, title: St
 
   protected def number(request: HttpServletRequest, name: String): Option[Long] =
     Option(request.getParameter(name)).filter(_.nonEmpty).map { text =>
-      text.toLongOption.getOrElse(throw new IllegalArgumentException(s"$name should be a number"))
+      text.toLongOption.getOrElse(throw new FactsPage.WrongRequest(s"$name should be a number"))
     }
 }
 
 private[pages] object FactsPage {
+
+  /** Told by Spark as a bad request. */
+  final class WrongRequest(message: String) extends IllegalArgumentException(message)
+
   val all: Seq[(String, String)] =
     Seq("" -> "Overview", "cache" -> "Recycling cache", "graph" -> "Operator graph", "lost" -> "Decisions that lost")
 }
@@ -102,6 +115,7 @@ private[pages] final class Links(request: HttpServletRequest, tab: RegionsTab) {
   def page(path: String): String = s"$root/${RegionsTab.prefix}/" + (if (path.isEmpty) "" else s"$path/")
   def json(path: String, parameters: String = ""): String = s"${page(path)}json" + parameters
   def sql(execution: Long): String = s"$root/SQL/execution/?id=$execution"
+  def stage(id: Long, attempt: Long): String = s"$root/stages/stage/?id=$id&attempt=$attempt"
 
   /** Our page of a query, by the execution where it has one. */
   def query(query: Long, execution: Long): String =
