@@ -356,7 +356,7 @@ def test_a_subquery_counts_once_however_often_it_is_planned(past: Past) -> None:
     assert places == 3, "vacuous: the subquery was not planned several times"
     ran = [each for each in figures(past.decisions, "load") if each["entry"] == entry]
     assert len(ran) == 1
-    predicted = sum(max(each["predicted_seconds"], 0) for each in figures(past.decisions, "load"))
+    predicted = sum(max(each["predicted_seconds"] or 0.0, 0.0) for each in figures(past.decisions, "load"))
     skew = sum(
         each["predicted_seconds"] or 0
         for each in past.decisions
