@@ -34,6 +34,7 @@ QUERIES = {
     "FROM large l JOIN small r ON l.k = r.k GROUP BY l.k)",
     "window": "SELECT sum(r), max(text) FROM "
     "(SELECT text, row_number() OVER (PARTITION BY k ORDER BY v) AS r FROM large)",
+    "partition_window": "SELECT sum(s), max(text) FROM (SELECT text, sum(v) OVER (PARTITION BY k) AS s FROM large)",
     "collect_list": "SELECT sum(size(c)), max(array_max(c)) FROM "
     "(SELECT k, collect_list(text) AS c FROM large GROUP BY k)",
 }

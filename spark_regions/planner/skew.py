@@ -69,9 +69,10 @@ def _predicted(spec: SkewSpec, stage: Stage, adaptive: AdaptiveConf) -> SkewSpec
 def _surely_pays(spec: SkewSpec, stage: Stage) -> bool:
     """Whether a repair that adds work gains more than the prediction may be off.
 
-    Work is a pass over keys, an exchange above, or blocks that several tasks read.
+    Work is a pass over keys, a second phase, an exchange above, or blocks that several tasks read.
     """
-    adds = stage.reshuffle_bytes > 0 or any(split.unmatched or not split.ranges for split in spec.splits)
+    adds = stage.reshuffle_bytes > 0 or spec.kind is Kind.TWO_PHASES
+    adds = adds or any(split.unmatched or not split.ranges for split in spec.splits)
     return not (spec.spreads and adds) or spec.predicted_makespan < (1 - stage.error_share) * spec.plain_makespan
 
 

@@ -9,9 +9,11 @@ from spark_regions.skew.aqe import AdaptiveConf, adaptive_tasks, splits_anything
 from spark_regions.skew.candidates import in_best_order, splitting
 from spark_regions.skew.detect import burdened, thresholds
 from spark_regions.skew.keys import key_loads
+from spark_regions.skew.operators import Operator
 from spark_regions.skew.packing import in_order
 from spark_regions.skew.spec import Decline, Kind, SkewSpec
 from spark_regions.skew.stage import Costs, Stage
+from spark_regions.skew.ties import spread_ties
 
 WORTHWHILE = 0.99
 """Part of the plain makespan that a repair must stay under, so that balanced stages are left alone."""
@@ -50,6 +52,8 @@ def repair(
         return replace(nothing, reason="HAND_SALTED")
     if not stage.seconds or plain <= 0 or not any(stage.seconds):
         return replace(nothing, reason="NO_HISTORY")
+    if stage.operator is Operator.SORT and not stage.observed and not stage.distribution and _ties_allowed(stage):
+        return spread_ties(stage, costs)
     error = stage.error_share * max(stage.seconds)
     skewed = burdened(stage.seconds, stage.cores, thresholds(stage.seconds, stage.cores, costs.stage_seconds, error))
     loads = key_loads(stage)
@@ -70,6 +74,10 @@ def repair(
         return replace(ours, reason=REASONS[chosen.kind], detail=detail, declines=unique)
     code, detail = _why_not(stage, skewed, unique, adaptive, chosen, plain)
     return replace(nothing, reason=code, detail=detail, declines=unique)
+
+
+def _ties_allowed(stage: Stage) -> bool:
+    return stage.ties_free and not stage.ordered and not stage.layout_fixed
 
 
 def plain_tasks(stage: Stage, costs: Costs) -> tuple[float, ...]:

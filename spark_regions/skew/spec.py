@@ -16,6 +16,7 @@ class Kind(StrEnum):
     KEYS = "split_by_keys"
     TWO_PHASES = "two_phases"
     BOUNDARIES = "range_boundaries"
+    TIES = "spread_ties"
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,12 +101,14 @@ class Costs:
     :param write_seconds_per_byte: task-seconds to write a byte into a shuffle; :param read_seconds_per_byte: to read it
     :param task_seconds: of any task, before its first row
     :param stage_seconds: of one further stage, until its tasks run
+    :param tie_seconds_per_row: task-seconds of a further sort key, when ranges are sampled and when they are written
     """
 
     write_seconds_per_byte: float = 1 / 120e6
     read_seconds_per_byte: float = 1 / 240e6
     task_seconds: float = 0.01
     stage_seconds: float = 0.1
+    tie_seconds_per_row: float = 1e-8
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import repeat
+from statistics import median
 
 from spark_regions.skew.boundaries import weights
 from spark_regions.skew.keys import KeyLoad, key_loads
@@ -48,6 +50,9 @@ def phases(
         total = sum(shares) or 1.0
         ranges = [sum(stage.seconds) * share / total for share in shares]
         return (Phase(0.0, tuple(ranges[task[0].partition] + costs.task_seconds for task in spec.tasks)),)
+    if spec.kind is Kind.TIES:
+        ties = [rows * costs.tie_seconds_per_row for rows in stage.left.rows]
+        return (Phase(0.0, tuple(map(sum, zip(stage.seconds, ties, repeat(costs.task_seconds))))),)
     pieces = _Pieces(stage, spec.splits, key_loads(stage) if loads is None else loads, costs)
     of = pieces.seconds if seconds is None else seconds.__getitem__
     main = tuple(sum(map(of, task)) + costs.task_seconds for task in spec.tasks)
@@ -68,7 +73,7 @@ def phases(
     if spread and stage.operator is Operator.PARTITION_WINDOW:
         # The value of each key first, from a pass over its rows; then every slice brings out its rows with it.
         partial = [
-            pieces.bytes(split) / split.helpers * costs.read_seconds_per_byte + costs.task_seconds
+            pieces.read_bytes(split) * costs.read_seconds_per_byte + costs.task_seconds
             for split in spread
             for _ in range(split.helpers)
         ]
@@ -128,6 +133,16 @@ class _Pieces:
         whole = shuffle.bytes[split.partition] if shuffle else 0
         return max(whole - self._taken_bytes.get(split.partition, 0.0), 0.0)
 
+    def read_bytes(self, split: Split) -> float:
+        """Of the input that is spread, for each slice: of a written shuffle, one that is dealt reads all blocks."""
+        whole = self.bytes(split)
+        return whole if self._stage.observed and split.key is None and not split.ranges else whole / split.helpers
+
+    def state_bytes(self, split: Split) -> float:
+        """States of all keys of the partition, of one slice: the light keys are as many as in any partition."""
+        usual = median(self._stage.left.bytes) if self._stage.left.bytes else 0.0
+        return self._stage.state_ratio * min(self.bytes(split), usual)
+
     def other_bytes(self, split: Split) -> float:
         """Of the other input, for each slice."""
         if split.key is not None:
@@ -164,6 +179,9 @@ class _Pieces:
             mine += self.other_bytes(split) * self._costs.read_seconds_per_byte
         if self._stage.observed and piece.key is None and not split.ranges:
             mine += self.bytes(split) * (1 - 1 / split.helpers) * self._costs.read_seconds_per_byte
+        if self._stage.operator is Operator.PARTITION_WINDOW and self._stage.observed:
+            # Each slice merges the states of all slices by itself.
+            mine += split.helpers * self.state_bytes(split) * KEY_PASS * self._costs.read_seconds_per_byte
         if self._stage.operator is Operator.MERGEABLE_AGGREGATE:
             state = self._stage.state_ratio * self.bytes(split) / split.helpers
             mine += state * self._costs.write_seconds_per_byte

@@ -320,3 +320,39 @@ def test_the_decision_of_the_page_is_one_that_is_written():
     written = repair(stage(Operator.FULL_JOIN)).to_json()
     assert shown.keys() == written.keys()
     assert shown["keys"][0].keys() == written["keys"][0].keys()
+
+
+EVEN = Shuffle((20_000_000,) * 8, (200_000,) * 8, maps=40)
+
+
+@pytest.mark.parametrize(
+    ("more", "costs", "reason"),
+    [
+        ({}, Costs(), "TIES_SPREAD"),
+        ({}, Costs(tie_seconds_per_row=1e-6), "GAIN_TOO_SMALL"),
+        ({"cores": 1}, Costs(), "GAIN_TOO_SMALL"),
+        ({"ties_free": False}, Costs(), "BALANCED"),
+        ({"layout_fixed": True}, Costs(), "BALANCED"),
+        ({"seconds": (0.0,) * 8}, Costs(), "NO_HISTORY"),
+    ],
+)
+def test_ties_of_a_sort_of_unknown_keys(more, costs, reason):
+    """Eight ranges of 1 s on four cores: a tie-breaker adds 2 ms to each, a value with all rows would take 8 s."""
+    given = {"seconds": (1.0,) * 8, "left": EVEN, "distribution": (), "ties_free": True} | more
+    found = repair(stage(Operator.SORT, **given), costs)
+    assert found.reason == reason
+    assert (found.kind is Kind.TIES) == (reason == "TIES_SPREAD")
+    if found.kind is Kind.TIES:
+        assert found.predicted_makespan == pytest.approx(2 * 1.002 + 2 * costs.task_seconds)
+        assert found.plain_makespan == pytest.approx(8.0 + costs.task_seconds)
+
+
+def test_each_slice_of_a_window_merges_the_states_of_all():
+    """Light keys are taken for as many as in any partition; a wide state makes the second phase dear."""
+    sizes = tuple(count * 100 for count in ROWS)
+    blocks = {9: (15_000_000,) * 20}
+    window = stage(Operator.PARTITION_WINDOW, observed=True, left=Shuffle(sizes, ROWS, maps=20, blocks=blocks))
+    narrow, wide = (repair(replace(window, state_ratio=ratio)) for ratio in (0.02, 5.0))
+    assert narrow.kind is Kind.TWO_PHASES
+    assert narrow.predicted_makespan < 1.15 * narrow.balanced_bound
+    assert wide.predicted_makespan > 1.1 * narrow.predicted_makespan

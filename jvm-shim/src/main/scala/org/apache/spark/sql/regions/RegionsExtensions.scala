@@ -33,6 +33,9 @@ import org.apache.spark.sql.types.StringType
  *   planner
  *     │  strategies           plans the logical nodes that the rule put in; again for each re-planning of AQE
  *     ▼
+ *   adaptive execution, when a plan has all of its exchanges
+ *     │  stagePreparations    the ranges of a sort, before its shuffle is written
+ *     ▼
  *   adaptive execution, for each stage whose inputs are written
  *     │  queryStageRules      after Spark's own: tasks of a skewed stage are arranged otherwise
  *     ▼
@@ -68,6 +71,7 @@ class RegionsExtensions extends SparkSessionExtensionsProvider with Logging {
     normalizationRules.foreach(build => extensions.injectPlanNormalizationRule(guarded(build)))
     preCBORules.foreach(build => extensions.injectPreCBORule(guarded(build)))
     strategies.foreach(build => extensions.injectPlannerStrategy(guardedStrategy(build)))
+    stagePreparations.foreach(build => extensions.injectQueryStagePrepRule(ifActive(build, InactiveStage)))
     queryStageRules.foreach(build => extensions.injectQueryStageOptimizerRule(ifActive(build, InactiveStage)))
   }
 }
@@ -84,6 +88,11 @@ object RegionsExtensions {
   val strategies: Seq[SparkSession => SparkStrategy] = Seq {
     case session: classic.SparkSession => RegionsStrategy.of(session)
     case _ => InactiveStrategy
+  }
+
+  val stagePreparations: Seq[SparkSession => Rule[SparkPlan]] = Seq {
+    case session: classic.SparkSession => SkewRule.ofSorts(session)
+    case _ => InactiveStage
   }
 
   val queryStageRules: Seq[SparkSession => Rule[SparkPlan]] = Seq {

@@ -22,10 +22,10 @@ private[skew] object Rearranged {
     replaced(group.path.head, group.inputs.head.read, read(group.inputs.head, tasks))
   }
 
-  /** The join in slices, and above it the exchange that an operator needs which relied on the partitions. */
-  def split(group: ReduceGroup, join: SparkPlan, spec: SkewSpec): SparkPlan = {
+  /** The join or window in slices, and above it the exchange that an operator needs which relied on the partitions. */
+  def split(group: ReduceGroup, sliced: SparkPlan, spec: SkewSpec): SparkPlan = {
     def above(plans: Seq[SparkPlan]): SparkPlan = plans match {
-      case Seq(_) => join
+      case Seq(_) => sliced
       case plan +: below =>
         val at = plan.children.indexWhere(_ eq below.head)
         plan.withNewChildren(plan.children.updated(at, fitted(plan, at, above(below), spec.tasks.length)))

@@ -1,8 +1,9 @@
 package org.apache.spark.sql.regions.skew
 
 import org.apache.spark.sql.catalyst.expressions.{Expression, UserDefinedExpression}
+import org.apache.spark.sql.catalyst.expressions.aggregate._
 import org.apache.spark.sql.catalyst.plans._
-import org.apache.spark.sql.catalyst.plans.physical.{HashPartitioningLike, UnknownPartitioning}
+import org.apache.spark.sql.catalyst.plans.physical._
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ExchangeQueryStageExec, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
@@ -10,9 +11,13 @@ import org.apache.spark.sql.execution.command.DataWritingCommandExec
 import org.apache.spark.sql.execution.datasources.WriteFilesExec
 import org.apache.spark.sql.execution.exchange.{ENSURE_REQUIREMENTS, REPARTITION_BY_COL}
 import org.apache.spark.sql.execution.joins._
-import org.apache.spark.sql.execution.python.{FlatMapCoGroupsInBatchExec, FlatMapGroupsInBatchExec}
+import org.apache.spark.sql.execution.python.{
+  ArrowAggregatePythonExec,
+  FlatMapCoGroupsInBatchExec,
+  FlatMapGroupsInBatchExec
+}
 import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperator
-import org.apache.spark.sql.execution.window.WindowExecBase
+import org.apache.spark.sql.execution.window.{WindowExec, WindowExecBase, WindowGroupLimitExec}
 import org.apache.spark.sql.regions.Refusal
 
 /**
@@ -41,13 +46,15 @@ object ReduceInput {
  *
  * @param path from the stage's root to the node that reads them
  * @param join the node, if it is a join whose two inputs are read by nothing in between that a split would change
+ * @param window the node, if it is a window of values over whole partitions that can be merged
  * @param refusal why no rows may be split, only partitions be packed and put into another order
  */
 final case class ReduceGroup(
     path: Seq[SparkPlan],
     inputs: Seq[ReduceInput],
     join: Option[ShuffledJoin],
-    refusal: Option[Refusal] = None) {
+    refusal: Option[Refusal] = None,
+    window: Option[WindowExec] = None) {
 
   /** As `spark_regions.skew.operators` names it. */
   def operator: String = join.map(_.joinType) match {
@@ -58,6 +65,7 @@ final case class ReduceGroup(
     case Some(LeftAnti) => "anti_join"
     // At most one row for each of the left side's, so that the right side may not be spread.
     case Some(_) => "semi_join"
+    case None if window.isDefined => "partition_window"
     case None if written => "repartition"
     case None => path.reverseIterator.flatMap(ReduceGroup.named).nextOption().getOrElse("reduce")
   }
@@ -71,7 +79,7 @@ final case class ReduceGroup(
     }
 
   /** Whether rows of a partition may go to several tasks. */
-  def splittable: Boolean = join.isDefined || written
+  def splittable: Boolean = join.isDefined || window.isDefined || written
 
   def name: String = join.map(j => s"${j.nodeName} ${j.joinType}")
     .orElse(path.reverseIterator.find(p => ReduceGroup.named(p).isDefined).map(_.nodeName))
@@ -92,7 +100,7 @@ object ReduceGroup {
   private def below(plan: SparkPlan, above: Seq[SparkPlan]): Seq[ReduceGroup] = {
     val path = above :+ plan
     plan match {
-      case ReduceInput(stage, tasks) => Seq(ReduceGroup(path, Seq(ReduceInput(plan, stage, tasks)), None))
+      case ReduceInput(stage, tasks) => Seq(single(path, ReduceInput(plan, stage, tasks)))
       case _: AQEShuffleReadExec | _: SkewReadExec => Nil
       case unary: UnaryExecNode => below(unary.child, path)
       case _: UnionExec | _: CartesianProductExec | _: BroadcastHashJoinExec | _: BroadcastNestedLoopJoinExec =>
@@ -102,6 +110,32 @@ object ReduceGroup {
       case _ => Nil
     }
   }
+
+  /** One input, and what the first operator that is not row by row makes of it. */
+  private def single(path: Seq[SparkPlan], input: ReduceInput): ReduceGroup = {
+    val above = path.init.reverse.dropWhile(rowwise)
+    val group = ReduceGroup(path, Seq(input), None)
+    above.headOption match {
+      case Some(window: WindowExec) =>
+        val hash = Some(input.stage.shuffle.outputPartitioning).collect { case found: HashPartitioning => found }
+        SplitWindow.refusal(window, hash, input.stage.shuffle.runtimeStatistics.rowCount.map(_.toDouble)) match {
+          case None => group.copy(path = above.reverse, window = Some(window))
+          case refusal => group.copy(refusal = refusal)
+        }
+      case Some(_: WindowGroupLimitExec) => group.copy(refusal = Some(Refusal("GROUP_LIMITED", "WindowGroupLimit")))
+      case Some(aggregate: BaseAggregateExec) => group.copy(refusal = large(aggregate))
+      case _ => group
+    }
+  }
+
+  /** Aggregates whose state of a key holds its rows, or all of its different values. */
+  private def large(aggregate: BaseAggregateExec): Option[Refusal] =
+    aggregate.aggregateExpressions.map(_.aggregateFunction).collectFirst {
+      case function @ (_: Collect[_] | _: PercentileBase | _: Mode | _: ListAgg) =>
+        Refusal("STATE_AS_LARGE", function.prettyName)
+      case function: TypedImperativeAggregate[_] if function.isInstanceOf[UserDefinedExpression] =>
+        Refusal("UNKNOWN_OPERATOR", function.prettyName)
+    }
 
   private def together(plan: SparkPlan, path: Seq[SparkPlan]): Option[ReduceGroup] = {
     val inputs = reads(plan)
@@ -128,13 +162,17 @@ object ReduceGroup {
   /** Between a join and its input, only what gives the same rows when its input comes in slices, or twice. */
   private def rowByRow(plan: SparkPlan): Boolean = plan match {
     case ReduceInput(_, _) => true
-    case sort: SortExec => !sort.global && rowByRow(sort.child)
-    case _: ProjectExec | _: FilterExec => plan.expressions.forall(repeats) && plan.children.forall(rowByRow)
+    case other => rowwise(other) && other.children.forall(rowByRow)
+  }
+
+  private def rowwise(plan: SparkPlan): Boolean = plan match {
+    case sort: SortExec => !sort.global
+    case _: ProjectExec | _: FilterExec => plan.expressions.forall(repeats)
     case _ => false
   }
 
   /** A function of the user's may have effects, which are not to be seen twice. */
-  private def repeats(expression: Expression): Boolean =
+  private[skew] def repeats(expression: Expression): Boolean =
     expression.deterministic && !expression.exists(_.isInstanceOf[UserDefinedExpression])
 
   /** Packing keeps the rows of a key together, but not the number of partitions, nor the order of ranges. */
@@ -160,7 +198,8 @@ object ReduceGroup {
 
   private[skew] def named(plan: SparkPlan): Option[String] = plan match {
     case _: WindowExecBase => Some("window")
-    case _: FlatMapGroupsInBatchExec | _: FlatMapCoGroupsInBatchExec => Some("group_apply")
+    case _: FlatMapGroupsInBatchExec | _: FlatMapCoGroupsInBatchExec | _: ArrowAggregatePythonExec =>
+      Some("group_apply")
     case _: BaseAggregateExec => Some("aggregate")
     case _ => None
   }

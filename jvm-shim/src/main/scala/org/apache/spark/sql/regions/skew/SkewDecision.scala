@@ -22,7 +22,8 @@ private[skew] final class SkewDecision(session: SparkSession, runtime: RegionsRu
       val request = SkewRequest(group, sizes, query, cores, deadline, conf)
       val asked = System.nanoTime()
       val answer = runtime.planner.request(request, deadline).flatMap(parsed)
-      val note = SkewNote(runtime, session, query, group, started, (System.nanoTime() - asked) / 1e6)
+      val note = SkewNote(runtime, session, query, group.name, group.refusal, group.inputs.map(_.stage), started,
+        (System.nanoTime() - asked) / 1e6)
       answer.flatMap(spec => arranged(spec).map(spec -> _)) match {
         case Left(refusal) => note.refused(refusal, Nil)
         case Right((spec, _)) if spec.kind == "none" => note.refused(spec.reason, spec.declines)
@@ -50,10 +51,8 @@ private[skew] final class SkewDecision(session: SparkSession, runtime: RegionsRu
   }
 
   private def parsed(answer: JsonNode): Either[Refusal, SkewSpec] =
-    if (answer.has("error")) Left(
-      Refusal(answer.path("error").path("code").asText("INTERNAL_ERROR"),
-        answer.path("error").path("detail").asText("")))
-    else SkewSpec.parse(answer.path("spec"), sizes.head.bytes.length, sizes.map(_.maps))
+    SkewDecision.spec(answer).flatMap(
+      SkewSpec.parse(_, sizes.head.bytes.length, sizes.map(_.maps), twoPhases = group.window.isDefined))
 
   private def arranged(spec: SkewSpec): Either[Refusal, SparkPlan] = {
     val changed = group.join match {
@@ -61,11 +60,23 @@ private[skew] final class SkewDecision(session: SparkSession, runtime: RegionsRu
       case Some(join) if spec.splits.nonEmpty =>
         val Seq(left, right) = group.inputs
         Rearranged.split(group, new SplitJoin(join, left, right, spec)(), spec)
+      case _ if spec.splits.nonEmpty && group.window.isDefined =>
+        Rearranged.split(group, new SplitWindow(group.window.get, group.inputs.head, spec)(), spec)
       case None if group.written => Rearranged.written(group, spec)
       case _ if spec.splits.nonEmpty => throw new IllegalArgumentException(s"a split of ${group.name}")
       case _ => Rearranged(group, spec)
     }
     if (ValidateRequirements.validate(changed)) Right(changed)
     else Left(Refusal("CO_PARTITIONED", s"${spec.reason.code} at ${group.name}"))
+  }
+}
+
+private[skew] object SkewDecision {
+
+  /** What is decided in an answer of the planner, or why it has none. */
+  def spec(answer: JsonNode): Either[Refusal, JsonNode] = {
+    val error = answer.path("error")
+    if (answer.has("error")) Left(Refusal(error.path("code").asText("INTERNAL_ERROR"), error.path("detail").asText("")))
+    else Right(answer.path("spec"))
   }
 }

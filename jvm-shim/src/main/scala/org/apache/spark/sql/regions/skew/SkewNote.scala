@@ -6,23 +6,31 @@ import java.util.concurrent.atomic.AtomicBoolean
 import org.apache.spark.scheduler.StageInfo
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.adaptive.QueryStageExec
+import org.apache.spark.sql.execution.adaptive.{QueryStageExec, ShuffleQueryStageExec}
 import org.apache.spark.sql.regions._
 
-/** Writes down what was decided on a stage, among the decisions on its query. */
+/**
+ * Writes down what was decided on a stage, among the decisions on its query.
+ *
+ * @param operator what the stage is of
+ * @param refusal why no rows may be split
+ * @param inputs the written shuffles that the stage reads
+ */
 private[skew] final case class SkewNote(
     runtime: RegionsRuntime,
     session: SparkSession,
     query: Long,
-    group: ReduceGroup,
+    operator: String,
+    refusal: Option[Refusal],
+    inputs: Seq[ShuffleQueryStageExec],
     startedNanos: Long,
     plannerMillis: Double) {
   private val planningMillis = (System.nanoTime() - startedNanos) / 1e6
 
   def refused(why: Refusal, declines: Seq[Refusal]): Unit = {
-    val all = (why +: (declines ++ group.refusal)).distinct
+    val all = (why +: (declines ++ refusal)).distinct
     runtime.counters.add(Counters.declines, all.length)
-    add(Nil, all.map(each => DeclinedNode(-1, group.name, each.code, each.detail)))
+    add(Nil, all.map(each => DeclinedNode(-1, operator, each.code, each.detail)))
   }
 
   /** To be called by each changed read with its RDD when it runs; the decision counts once, and each stage. */
@@ -36,7 +44,7 @@ private[skew] final case class SkewNote(
         val action = DecidedAction(
           spec.kind,
           -1,
-          group.name,
+          operator,
           "",
           spec.plainSeconds - spec.predictedSeconds,
           spec.reason.code,
@@ -45,26 +53,43 @@ private[skew] final case class SkewNote(
           makespan = Some(
             Makespan(stage, spec.predictedSeconds, spec.plainSeconds, spec.boundSeconds, partitions, spec.tasks.length))
         )
-        val declines = spec.declines ++ group.refusal
-        add(Seq(action), declines.map(each => DeclinedNode(-1, group.name, each.code, each.detail)))
+        val declines = spec.declines ++ refusal
+        add(Seq(action), declines.map(each => DeclinedNode(-1, operator, each.code, each.detail)))
       }
     }
+  }
+
+  /** Calls `told` with the first stage alone. */
+  def once(told: ShuffleQueryStageExec => Unit): ShuffleQueryStageExec => Unit = {
+    val first = new AtomicBoolean(true)
+    stage => if (first.getAndSet(false)) told(stage)
+  }
+
+  /** Of a sort whose ties were spread over ranges: what it came to. Its gain stays unknown. */
+  def spread(spec: SkewSpec, written: ShuffleQueryStageExec): Unit = {
+    val bytes = new ShuffleSizes(written).bytes
+    val detail =
+      f"predicted ${spec.predictedSeconds}%.2f s, up to ${spec.plainSeconds}%.2f s with all rows in one value; " +
+        f"the largest of ${bytes.length} ranges has ${100.0 * bytes.max / math.max(bytes.sum, 1L)}%.0f %% of the bytes"
+    runtime.counters.add(Counters.skewRepairs)
+    add(
+      Seq(DecidedAction(spec.kind, -1, operator, "", -1, spec.reason.code, detail = detail)),
+      spec.declines.map(each => DeclinedNode(-1, operator, each.code, each.detail))
+    )
   }
 
   private def measured(stage: StageInfo): Unit = for (end <- stage.completionTime; start <- stage.submissionTime) {
     val detail = f"stage ${stage.stageId} took ${(end - start) / 1000.0}%.2f s in ${stage.numTasks} tasks"
     val run = StageRun(this.stage, stage.stageId, stage.attemptNumber(), start, end, stage.numTasks)
-    add(Seq(DecidedAction("measured", -1, group.name, "", -1, "MEASURED", detail = detail, stageRun = Some(run))),
-      Nil)
+    add(Seq(DecidedAction("measured", -1, operator, "", -1, "MEASURED", detail = detail, stageRun = Some(run))), Nil)
   }
 
-  private def stage: Int = group.inputs.head.stage.id
-  private def partitions: Int = new ShuffleSizes(group.inputs.head.stage).bytes.length
+  private def stage: Int = inputs.head.id
+  private def partitions: Int = new ShuffleSizes(inputs.head).bytes.length
 
   /** The heaviest first. */
-
   private def splits(spec: SkewSpec): Seq[SkewSplit] = {
-    val sizes = group.inputs.map(input => new ShuffleSizes(input.stage).bytes)
+    val sizes = inputs.map(new ShuffleSizes(_).bytes)
     spec.splits.values.toSeq.map { split =>
       val bytes = sizes(if (split.left || sizes.length == 1) 0 else 1)
       val how = if (split.maps.isEmpty) "row by row" else "by map tasks"

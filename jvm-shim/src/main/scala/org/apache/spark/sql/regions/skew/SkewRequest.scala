@@ -19,24 +19,31 @@ private[skew] object SkewRequest {
       deadlineMillis: Long,
       conf: SQLConf): JavaMap[String, Any] = {
     val total = sizes.map(_.bytes.sum).sum
+    val salts = group.inputs.flatMap(HandSalt.of)
     val inputs = if (group.splittable) sizes.map(input(_, total, cores)) else Seq(together(sizes))
-    record(
-      "type" -> "skew",
-      "query" -> query,
-      "strategy" -> conf.getConf(RegionsConf.skewStrategy),
-      "deadlineSeconds" -> deadlineMillis / 1000.0,
-      "adaptive" -> adaptive(conf),
-      "stage" -> record(
-        "operator" -> group.operator,
-        "cores" -> cores,
-        "observed" -> true,
-        "residual" -> group.join.exists(_.condition.isDefined),
-        "reshuffleBytes" -> (if (group.join.isDefined && group.reliant.isDefined) total else 0L),
-        "left" -> inputs.head,
-        "right" -> inputs.lift(1).orNull
-      )
+    apply(
+      query,
+      deadlineMillis,
+      conf,
+      "operator" -> group.operator,
+      "cores" -> cores,
+      "observed" -> true,
+      "salted" -> salts.nonEmpty,
+      "residual" -> group.join.exists(_.condition.isDefined),
+      "reshuffleBytes" -> (if (group.splittable && !group.written && group.reliant.isDefined) total else 0L),
+      "left" -> inputs.head,
+      "right" -> inputs.lift(1).orNull
     )
   }
+
+  def apply(query: Long, deadlineMillis: Long, conf: SQLConf, stage: (String, Any)*): JavaMap[String, Any] = record(
+    "type" -> "skew",
+    "query" -> query,
+    "strategy" -> conf.getConf(RegionsConf.skewStrategy),
+    "deadlineSeconds" -> deadlineMillis / 1000.0,
+    "adaptive" -> adaptive(conf),
+    "stage" -> record(stage: _*)
+  )
 
   /** Blocks of those partitions that may be cut: an eighth of a core's fair share is the smallest task that is tried. */
   private def input(sizes: ShuffleSizes, total: Long, cores: Int): JavaMap[String, Any] = {
@@ -71,7 +78,7 @@ private[skew] object SkewRequest {
     )
   }
 
-  private def record(fields: (String, Any)*): JMap[String, Any] = {
+  def record(fields: (String, Any)*): JMap[String, Any] = {
     val map = new JMap[String, Any](fields.size * 2)
     fields.foreach { case (key, value) => map.put(key, value) }
     map

@@ -3,6 +3,7 @@ package org.apache.spark.sql.regions.skew
 import scala.annotation.tailrec
 
 import org.apache.spark.sql
+import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.AQEShuffleReadRule
@@ -23,7 +24,10 @@ final class SkewRule(session: SparkSession) extends AQEShuffleReadRule {
     else Guard(session.sparkContext.conf, "a skew decision", plan) {
       RegionsRuntime.of(session).fold(
         _ => plan,
-        runtime => decided(runtime, plan, Set.empty))
+        runtime => {
+          SortTies.read(plan)
+          decided(runtime, plan, Set.empty)
+        })
     }
 
   /** Each decision gives another plan, in which the next group has to be found anew. */
@@ -47,6 +51,7 @@ object SkewRule {
     else "on"
   }
 
-  /** Typed as Spark's class, so that a caller can be linked where this class cannot. */
-  def of(session: SparkSession): org.apache.spark.sql.catalyst.rules.Rule[SparkPlan] = new SkewRule(session)
+  /** Typed as Spark's class, so that a caller can be linked where these classes cannot. */
+  def of(session: SparkSession): Rule[SparkPlan] = new SkewRule(session)
+  def ofSorts(session: SparkSession): Rule[SparkPlan] = new SortTiesRule(session)
 }

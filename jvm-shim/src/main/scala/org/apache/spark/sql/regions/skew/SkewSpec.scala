@@ -41,22 +41,17 @@ object SkewSpec {
    * Checked to have every row in exactly one task, whatever came over the wire.
    *
    * @param maps number of map tasks of the left and the right input
+   * @param twoPhases whether the operator merges states of slices
    */
-  def parse(spec: JsonNode, partitions: Int, maps: Seq[Int]): Either[Refusal, SkewSpec] = {
+  def parse(
+      spec: JsonNode,
+      partitions: Int,
+      maps: Seq[Int],
+      twoPhases: Boolean = false): Either[Refusal, SkewSpec] = {
     val splits = spec.path("partitions").elements().asScala.map(split).toSeq
     val known = splits.map(each => each.partition -> each).toMap
-    val found = SkewSpec(
-      spec.path("kind").asText(""),
-      known,
-      spec.path("tasks").elements().asScala.map(_.elements().asScala.map(piece(known, _)).toSeq).toSeq,
-      spec.path("predictedMakespan").asDouble(0),
-      spec.path("plainMakespan").asDouble(0),
-      spec.path("balancedBound").asDouble(0),
-      Refusal(spec.path("reason").asText(""), spec.path("detail").asText("")),
-      spec.path("declines").elements().asScala.map { each =>
-        Refusal(each.path("code").asText(""), each.path("detail").asText(""))
-      }.toSeq
-    )
+    val tasks = spec.path("tasks").elements().asScala.map(_.elements().asScala.map(piece(known, _)).toSeq).toSeq
+    val found = summary(spec).copy(splits = known, tasks = tasks)
     val pieces = found.tasks.flatten
     val all = (0 until partitions).flatMap { partition =>
       known.get(partition).fold(Seq(TaskPiece(partition, None)))(split =>
@@ -64,13 +59,28 @@ object SkewSpec {
     }
     val problem =
       if (found.kind == "none" && found.tasks.isEmpty) None
-      else if (!Set("order", "split_by_records").contains(found.kind)) Some(s"kind ${found.kind}")
+      else if (!Set("order", if (twoPhases) "two_phases" else "split_by_records").contains(found.kind))
+        Some(s"kind ${found.kind}")
       else if (spec.path("keys").size > 0) Some("keys of a shuffle whose keys are not known")
       else if (found.tasks.exists(_.isEmpty)) Some("a task without pieces")
       else if (pieces.length != all.length || pieces.toSet != all.toSet) Some("not every partition in exactly one task")
       else splits.collectFirst { case each if !covers(each, maps) => s"the slices of partition ${each.partition}" }
     problem.map(Refusal("PLANNER_PROTOCOL", _)).toLeft(found)
   }
+
+  /** What was decided and predicted, without the tasks. */
+  def summary(spec: JsonNode): SkewSpec = SkewSpec(
+    spec.path("kind").asText(""),
+    Map.empty,
+    Nil,
+    spec.path("predictedMakespan").asDouble(0),
+    spec.path("plainMakespan").asDouble(0),
+    spec.path("balancedBound").asDouble(0),
+    Refusal(spec.path("reason").asText(""), spec.path("detail").asText("")),
+    spec.path("declines").elements().asScala.map { each =>
+      Refusal(each.path("code").asText(""), each.path("detail").asText(""))
+    }.toSeq
+  )
 
   private def split(node: JsonNode): Split = Split(
     node.path("partition").asInt(-1),

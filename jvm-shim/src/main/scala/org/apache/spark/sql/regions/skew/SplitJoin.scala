@@ -91,11 +91,11 @@ private[skew] final class SplitJoin(join: ShuffledJoin, left: ReduceInput, right
     val partitions = tasks.flatten.map(_.partition).distinct.map(partition => Seq(TaskPiece(partition, None)))
     val whole = copy(splits = Map.empty)
     val (kept, keptKeys) =
-      if (leftSplit) (whole.side(unsorted(join.right), right, partitions, isLeft = false), join.rightKeys)
-      else (whole.side(unsorted(join.left), left, partitions, isLeft = true), join.leftKeys)
+      if (leftSplit) (whole.side(SplitJoin.unsorted(join.right), right, partitions, isLeft = false), join.rightKeys)
+      else (whole.side(SplitJoin.unsorted(join.left), left, partitions, isLeft = true), join.leftKeys)
     val (spread, spreadKeys) =
-      if (leftSplit) (side(unsorted(join.left), left, tasks, isLeft = true), join.leftKeys)
-      else (side(unsorted(join.right), right, tasks, isLeft = false), join.rightKeys)
+      if (leftSplit) (side(SplitJoin.unsorted(join.left), left, tasks, isLeft = true), join.leftKeys)
+      else (side(SplitJoin.unsorted(join.right), right, tasks, isLeft = false), join.rightKeys)
     val keys = distinct(spread, spreadKeys)
     val found = keys.output
     val count = tasks.length
@@ -104,8 +104,8 @@ private[skew] final class SplitJoin(join: ShuffledJoin, left: ReduceInput, right
         ShuffledHashJoinExec(keptKeys, found, LeftAnti, BuildRight, None, byKey(kept, keptKeys, count),
           byKey(keys, found, count))
       case _ =>
-        SortMergeJoinExec(keptKeys, found, LeftAnti, None, sorted(byKey(kept, keptKeys, count), keptKeys),
-          sorted(byKey(keys, found, count), found))
+        SortMergeJoinExec(keptKeys, found, LeftAnti, None, SplitJoin.sorted(byKey(kept, keptKeys, count), keptKeys),
+          SplitJoin.sorted(byKey(keys, found, count), found))
     }
     Seq(unmatched)
   }
@@ -124,15 +124,6 @@ private[skew] final class SplitJoin(join: ShuffledJoin, left: ReduceInput, right
   private def byKey(rows: SparkPlan, keys: Seq[Expression], count: Int): SparkPlan =
     ShuffleExchangeExec(HashPartitioning(keys, count), rows)
 
-  private def sorted(rows: SparkPlan, keys: Seq[Expression]): SparkPlan =
-    SortExec(keys.map(SortOrder(_, Ascending)), global = false, rows)
-
-  /** A sort would be in vain below an exchange. */
-  private def unsorted(plan: SparkPlan): SparkPlan = plan match {
-    case SortExec(_, false, child, _) => child
-    case other => other
-  }
-
   /** With the join's columns, null where a part has none of that side. */
   private def shaped(part: SparkPlan): SparkPlan = {
     val has = part.outputSet
@@ -150,5 +141,17 @@ private[skew] final class SplitJoin(join: ShuffledJoin, left: ReduceInput, right
   private def linked(plan: SparkPlan): SparkPlan = {
     join.logicalLink.foreach(plan.setLogicalLink)
     plan
+  }
+}
+
+private[skew] object SplitJoin {
+
+  def sorted(rows: SparkPlan, keys: Seq[Expression]): SparkPlan =
+    SortExec(keys.map(SortOrder(_, Ascending)), global = false, rows)
+
+  /** A sort would be in vain below an exchange, or below another sort. */
+  def unsorted(plan: SparkPlan): SparkPlan = plan match {
+    case SortExec(_, false, child, _) => child
+    case other => other
   }
 }

@@ -41,5 +41,14 @@ class SkewSpecSuite extends munit.FunSuite {
     wrong(cut.replace("\"helpers\":2", "\"helpers\":1"), "[[1],[2,0]]")
     wrong("", "[[0],[1],[2]]", "two_phases")
     wrong("", "[]", "order")
+    wrong(cut, """[[{"partition":1,"slice":1}],[1],[2,0]]""", "two_phases")
+  }
+
+  test("states are merged where the operator can, and rows of a key stay together otherwise") {
+    val text = s"""{"kind":"two_phases","partitions":[$cut],"tasks":[[{"partition":1,"slice":1}],[1],[2,0]]}"""
+    val spec = SkewSpec.parse(Frames.parse(text).get, 3, Seq(4), twoPhases = true)
+    assertEquals(spec.map(_.splits.keySet), Right(Set(1)))
+    val records = Frames.parse(text.replace("two_phases", "split_by_records")).get
+    assert(SkewSpec.parse(records, 3, Seq(4), twoPhases = true).isLeft)
   }
 }

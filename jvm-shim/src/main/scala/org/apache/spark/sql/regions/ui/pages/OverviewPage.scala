@@ -157,6 +157,7 @@ private[pages] object OverviewPage {
     "committed" -> "stored",
     "abandoned" -> "gave up",
     "fallback" -> "fell back"
-  ) ++ Seq("split_by_records", "split_by_keys", "two_phases", "range_boundaries", "longest_first").map(k =>
+  ) ++ Seq("split_by_records", "split_by_keys", "two_phases", "range_boundaries", "longest_first",
+    "spread_ties").map(k =>
     k -> k.replace('_', ' '))
 }

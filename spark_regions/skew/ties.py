@@ -1,0 +1,49 @@
+"""Before a sort is written: whether the rows of one value may go to several ranges, though no value is known yet."""
+
+from __future__ import annotations
+
+from spark_regions.skew.spec import Kind, Piece, SkewSpec
+from spark_regions.skew.stage import Costs, Stage
+from spark_regions.skew.work import phases, total_makespan
+
+MOST_ADDED = 0.02
+"""Part of an even sort that may be added to it, in case that a value is heavy."""
+
+
+def spread_ties(stage: Stage, costs: Costs) -> SkewSpec:
+    """A further sort key that breaks ties costs every row a little, and is all that a heavy value needs.
+
+    Spark samples keys and makes ranges of about equal weight; only a value that fills several ranges defeats it. With
+    nothing measured, the decision is that of an insurance: taken where it adds at most 2 % to a sort without a heavy
+    value, and less than one with all rows in one value loses. `plain_makespan` is that of the latter, the most that may
+    be saved.
+
+    Worked example: 8 ranges of 1 s and 1,000,000 rows on 4 cores. A tie-breaker of 10 ns a row adds 0.02 s to 2 s; a
+    value with all rows takes 8 s.
+
+    :param stage: a sort that is not written, its partitions taken for even
+    """
+    tasks = tuple((Piece(number),) for number in range(len(stage.seconds)))
+    spec = SkewSpec(Kind.TIES, tasks=tasks, balanced_bound=stage.balanced_bound)
+    makespan = total_makespan(phases(stage, spec, costs), stage.cores)
+    even = total_makespan(phases(stage, SkewSpec(Kind.ORDER, tasks=tasks), costs), stage.cores)
+    worst = sum(stage.seconds) + costs.task_seconds
+    detail = f"adds {makespan - even:.3f} s to {even:.2f} s, saves up to {max(worst - makespan, 0.0):.2f} s"
+    if makespan < worst and makespan <= (1 + MOST_ADDED) * even:
+        return SkewSpec(
+            Kind.TIES,
+            tasks=tasks,
+            predicted_makespan=makespan,
+            plain_makespan=worst,
+            balanced_bound=stage.balanced_bound,
+            reason="TIES_SPREAD",
+            detail=detail,
+        )
+    return SkewSpec(
+        Kind.NONE,
+        predicted_makespan=even,
+        plain_makespan=even,
+        balanced_bound=stage.balanced_bound,
+        reason="GAIN_TOO_SMALL",
+        detail=detail,
+    )
