@@ -85,9 +85,12 @@ def repairs(spark: SparkSession) -> int:
     return int(status(spark)["counter.skewRepairs"])
 
 
+REPAIRED = ("SPLIT_BY_RECORDS", "LONGEST_FIRST", "TWO_PHASES", "TIES_SPREAD")
+
+
 def kinds(spark: SparkSession, before: int) -> Counter[tuple[str, str]]:
-    """What was done to stages since: operator and kind."""
-    found = [d for d in decisions(spark) if d["code"] in ("SPLIT_BY_RECORDS", "LONGEST_FIRST")]
+    """What was done to stages since so many repairs: operator and kind."""
+    found = [d for d in decisions(spark) if d["code"] in REPAIRED]
     return Counter((str(d["operator"]), str(d["kind"])) for d in found[before:])
 
 

@@ -344,6 +344,6 @@ def test_salts_are_recognized(spark: SparkSession, plain: SparkSession, always: 
 
 
 def test_the_kinds_are_told_apart(spark: SparkSession, always: SparkSession) -> None:
-    before = len([d for d in decisions(spark) if d["code"] in ("SPLIT_BY_RECORDS", "LONGEST_FIRST")])
+    before = repairs(spark)
     always.sql("SELECT k_int, row_number() OVER (PARTITION BY k_int ORDER BY n) AS r FROM heavy1").collect()
     assert ("Window", "order") in kinds(spark, before)
