@@ -15,11 +15,12 @@ from spark_regions.skew.packing import in_order
 from spark_regions.skew.repair import repair
 from spark_regions.skew.spec import Decline, Kind, SkewSpec
 from spark_regions.skew.stage import Costs, Stage
+from spark_regions.skew.ties import one_value_makespan
 from spark_regions.skew.work import phases, total_makespan
 
 WAIT_SHARE = 0.7
 """Part of the shim's deadline after which the best repair so far is sent."""
-FREE = Costs(0.0, 0.0, 0.0, 0.0)
+FREE = Costs(0.0, 0.0, 0.0, 0.0, tie_seconds_per_row=0.0)
 BYTES_ALONE = LoadModel(0.0, 1 / READ_BYTES_PER_SECOND, 0.0, 0.0)
 ALWAYS_CORES = 16
 """With strategy `always`, sizes alone count, a repair costs nothing, and no machine is too small for one."""
@@ -57,6 +58,8 @@ def _predicted(spec: SkewSpec, stage: Stage, adaptive: AdaptiveConf) -> SkewSpec
     if spec.kind is Kind.NONE:
         return replace(spec, plain_makespan=plain, predicted_makespan=plain, balanced_bound=stage.balanced_bound)
     ours = total_makespan(phases(stage, spec, Costs()), stage.cores)
+    if spec.kind is Kind.TIES:
+        plain = one_value_makespan(stage, Costs())
     return replace(
         spec,
         plain_makespan=plain,

@@ -27,7 +27,7 @@ def spread_ties(stage: Stage, costs: Costs) -> SkewSpec:
     spec = SkewSpec(Kind.TIES, tasks=tasks, balanced_bound=stage.balanced_bound)
     makespan = total_makespan(phases(stage, spec, costs), stage.cores)
     even = total_makespan(phases(stage, SkewSpec(Kind.ORDER, tasks=tasks), costs), stage.cores)
-    worst = sum(stage.seconds) + costs.task_seconds
+    worst = one_value_makespan(stage, costs)
     detail = f"adds {makespan - even:.3f} s to {even:.2f} s, saves up to {max(worst - makespan, 0.0):.2f} s"
     if makespan < worst and makespan <= (1 + MOST_ADDED) * even:
         return SkewSpec(
@@ -47,3 +47,8 @@ def spread_ties(stage: Stage, costs: Costs) -> SkewSpec:
         reason="GAIN_TOO_SMALL",
         detail=detail,
     )
+
+
+def one_value_makespan(stage: Stage, costs: Costs) -> float:
+    """Seconds of a sort whose rows all have one value: one task does all."""
+    return sum(stage.seconds) + costs.task_seconds

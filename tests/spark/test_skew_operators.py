@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from benchmarks.session import decisions, settle, sibling
-from tests.spark.test_skew import ALWAYS, KEYS, PLAIN, explained, kinds, repairs, same, session_of, write
+from tests.spark.test_skew import ALWAYS, KEYS, PLAIN, explained, kinds, repairs, same, seen, session_of, write
 from tests.tpc.rows import difference, outcome
 
 pytestmark = pytest.mark.spark
@@ -36,14 +36,9 @@ def always(spark: SparkSession, tables: Path) -> SparkSession:
 
 
 def told(spark: SparkSession, before: int) -> set[str]:
-    """Codes of what was decided on stages since."""
+    """Codes of what was decided on stages of queries after that one."""
     settle(spark)
-    return {str(each["code"]) for each in decisions(spark)[before:] if each["node"] is None}
-
-
-def seen(spark: SparkSession) -> int:
-    settle(spark)
-    return len(decisions(spark))
+    return {str(each["code"]) for each in decisions(spark) if each["query"] > before and each["node"] is None}
 
 
 # ---- Windows ---------------------------------------------------------------------------------------------------------
@@ -344,6 +339,6 @@ def test_salts_are_recognized(spark: SparkSession, plain: SparkSession, always: 
 
 
 def test_the_kinds_are_told_apart(spark: SparkSession, always: SparkSession) -> None:
-    before = repairs(spark)
+    before = seen(spark)
     always.sql("SELECT k_int, row_number() OVER (PARTITION BY k_int ORDER BY n) AS r FROM heavy1").collect()
     assert ("Window", "order") in kinds(spark, before)
