@@ -70,16 +70,6 @@ def session_of(spark: SparkSession, tables: Path, confs: dict[str, str]) -> Spar
     return session
 
 
-@pytest.fixture(scope="module")
-def plain(spark: SparkSession, tables: Path) -> SparkSession:
-    return session_of(spark, tables, PLAIN)
-
-
-@pytest.fixture(scope="module")
-def always(spark: SparkSession, tables: Path) -> SparkSession:
-    return session_of(spark, tables, ALWAYS)
-
-
 def repairs(spark: SparkSession) -> int:
     settle(spark)
     return int(status(spark)["counter.skewRepairs"])

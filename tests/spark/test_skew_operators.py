@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from benchmarks.session import decisions, settle, sibling
-from tests.spark.test_skew import ALWAYS, KEYS, PLAIN, explained, kinds, repairs, same, seen, session_of, write
+from tests.spark.test_skew import ALWAYS, KEYS, explained, kinds, repairs, same, seen, session_of, write
 from tests.tpc.rows import difference, outcome
 
 pytestmark = pytest.mark.spark
@@ -23,16 +23,6 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pat
     for seed in (1, 2):  # in two and three files
         write(spark, folder, seed)
     return folder
-
-
-@pytest.fixture(scope="module")
-def plain(spark: SparkSession, tables: Path) -> SparkSession:
-    return session_of(spark, tables, PLAIN)
-
-
-@pytest.fixture(scope="module")
-def always(spark: SparkSession, tables: Path) -> SparkSession:
-    return session_of(spark, tables, ALWAYS)
 
 
 def told(spark: SparkSession, before: int) -> set[str]:
