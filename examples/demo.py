@@ -147,10 +147,11 @@ def event_log_confs(folder: Path | None) -> dict[str, str]:
 def demonstrate(scale: float, plugin: bool, runs: int, folder: Path, event_logs: Path | None = None) -> list[Run]:
     tables = data.tpch(scale)
     plain = folder / "plain"
-    first = submit(JOB, [str(tables), str(plain)], LAPTOP)
+    logs = event_log_confs(event_logs)  # all runs write them or none: writing costs time
+    first = submit(JOB, [str(tables), str(plain)], LAPTOP | logs)
     rows = [Run("plain", first.seconds, first.seconds_reports, 0, 0, None, None, [])]
     recycle_dir = folder / "recycle"
-    confs = LAPTOP | (plugin_confs(recycle_dir) if plugin else {}) | event_log_confs(event_logs)
+    confs = LAPTOP | (plugin_confs(recycle_dir) if plugin else {}) | logs
     for number in range(1, runs + 1):
         output = folder / f"run-{number}"
         job = submit(JOB, [str(tables), str(output)], confs)
@@ -194,7 +195,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--scale", type=float, default=1.0, help="TPC-H scale factor")
     parser.add_argument("--runs", type=int, default=3, help="runs with spark_regions")
     parser.add_argument("--plain-only", action="store_true", help="all runs with plain Spark (measures the noise)")
-    parser.add_argument("--event-logs", type=Path, help="folder for the event logs of the runs with spark_regions")
+    parser.add_argument("--event-logs", type=Path, help="folder for the event logs of all runs")
     parser.add_argument("--json", action="store_true", help="print JSON in place of the table")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="orders-report-") as folder:
