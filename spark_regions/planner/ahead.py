@@ -183,7 +183,7 @@ class Ahead:
         def stored() -> list[tuple[str, frozenset[str]]]:
             if not recycling:
                 return []
-            entries = self.graph.catalog.read(lambda connection: entries_on(connection, self.horizon.cores))
+            entries = self.graph.catalog.read(lambda connection: entries_on(connection, self.horizon.following.cores))
             return [(e.lineage, frozenset(e.columns)) for e in entries if e.state == "committed"]
 
         return budget, kept, stored

@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spark_regions.costs.rates import Rates
 from spark_regions.dag.plan import Plan, Signature
 from spark_regions.errors import InvalidRequest
-from spark_regions.recycle.horizon.following import Following, columns_of
+from spark_regions.recycle.horizon.following import Following, StoredEntry, columns_of
 from spark_regions.recycle.horizon.program import PERSIST, Budget, Make, Schedule
 from spark_regions.recycle.horizon.results import Result, prefix_seconds, results
 from spark_regions.recycle.horizon.solve import solve
@@ -247,12 +247,6 @@ class Horizon:
         """Something planned was not done."""
         self._stale = True
 
-    @property
-    def cores(self) -> frozenset[str]:
-        """Of everything that the recorded run computed."""
-        nodes = (node for step in self.steps for node in step.plan.nodes.values())
-        return frozenset(node.signature.core for node in nodes if node.signature)
-
     def prepare(
         self,
         budget: Budget,
@@ -266,7 +260,7 @@ class Horizon:
         if self._stale and self._work is None:
             self._stale = False
             ahead = self.following.ahead()
-            entries = [(self.following.recorded(lineage), columns) for lineage, columns in stored()]
+            entries = [self.following.entry(lineage, columns) for lineage, columns in stored()]
             self._work = work = _Work()
             arguments = (
                 work,
@@ -309,6 +303,7 @@ class Horizon:
                 return None
             ref, signature = shared.ref, shared.signature
             there = columns_of(shared.signature, result.wide)
+            self.following.pair(shared.signature, result.wide)
         if not all(column in there for column in result.signature.columns):
             return None
         columns = tuple(there[column] for column in result.signature.columns)
@@ -338,17 +333,22 @@ def with_kept(
     known: Mapping[Key, Result],
     ahead: Sequence[int],
     rates: Rates,
+    stored: Collection[Key] = (),
 ) -> list[Result]:
-    """The results, and those that are kept: one reader is enough for these, and their columns are what they are.
+    """The results, and those that are there: one reader is enough for these, and their columns are what they are.
 
-    :param kept: their bytes, as they are
+    :param kept: bytes of those that are persisted, as they are
     :param known: results of earlier schedules
+    :param stored: those of them that an entry serves
     """
+    sizes: dict[Key, float | None] = dict.fromkeys(stored) | {
+        key: size / rates.persisted_ratio for key, size in kept.items()
+    }
     held = []
-    for key, size in kept.items():
+    for key, size in sizes.items():
         places = tuple(place for place in known[key].places if place.step in ahead) if key in known else ()
         if places:
-            held.append(replace(known[key], places=places, bytes=size / rates.persisted_ratio))
+            held.append(replace(known[key], places=places, bytes=known[key].bytes if size is None else size))
     keys = {key_of(result) for result in held}
     return held + [result for result in found if key_of(result) not in keys]
 
@@ -358,6 +358,12 @@ def _sources(steps: Sequence[Step], result: Result) -> set[str]:
     place = result.places[0]
     nodes = [steps[place.step].plan.nodes[number] for number in steps[place.step].plan.below(place.node)]
     return {node.signature.lineage for node in nodes if node.signature and not node.children}
+
+
+def _is_read_from(entry: StoredEntry, result: Result, changed: Collection[str]) -> bool:
+    """Whether an entry serves a result: one of other days' files does not."""
+    same = entry.lineage == result.signature.lineage and frozenset(result.signature.columns) <= entry.columns
+    return same and (entry.of_this_run or not changed)
 
 
 def _was_missed(result: Result, make: Make, kept: Mapping[Key, float], ahead: set[int]) -> bool:
@@ -419,7 +425,7 @@ def _plan(
     rates: Rates,
     parallelism: int,
     kept: Mapping[Key, float],
-    stored: Sequence[tuple[str, frozenset[str]]],
+    stored: Sequence[StoredEntry],
     changed: frozenset[str],
     known: Mapping[Key, Result],
     together: bool,
@@ -427,14 +433,15 @@ def _plan(
     """Body of the solving thread."""
     try:
         began = time.monotonic()
-        found = with_kept(results(steps, ahead), kept, known, ahead, rates)
+
+        def is_stored(result: Result) -> bool:
+            outdated = changed & _sources(steps, result)
+            return any(_is_read_from(entry, result, outdated) for entry in stored)
+
+        there = [key for key, result in known.items() if is_stored(result)]
+        found = with_kept(results(steps, ahead), kept, known, ahead, rates, there)
         have = [n for n, result in enumerate(found) if key_of(result) in kept]
-        read = [
-            n
-            for n, result in enumerate(found)
-            if any(result.signature.lineage == lineage and key_of(result)[1] <= columns for lineage, columns in stored)
-            and not changed & _sources(steps, result)
-        ]
+        read = [n for n, result in enumerate(found) if is_stored(result)]
         work.schedule = solve(steps, ahead, found, budget, rates, parallelism, SOLVE_SECONDS, have, read, together)
         solved = work.schedule
         if solved is not None:

@@ -102,6 +102,7 @@ class Session:
         self._expected: dict[str, float] = {}
         self._over: dict[int, float] = {}
         self._held: dict[str, Unpriced] = {}
+        self._planned: set[str] = set()
 
     def decide(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """The answer to a `decide` request.
@@ -170,6 +171,8 @@ class Session:
             self._committed(event)
         elif kind in ("abandoned", "invalid"):
             self.counters.abandoned += kind == "abandoned"
+            if str(event["entry"]) in self._planned:
+                self.ahead.horizon.failed()
             self._expected.pop(str(event["entry"]), None)
             self._held.pop(str(event["entry"]), None)
             self.store.abandon(str(event["entry"]), f"{event.get('code', '')} {event.get('detail', '')}".strip()[:1000])
@@ -267,6 +270,8 @@ class Session:
                 continue
             self._expected[entry.id] = point.bytes / rates.stored_ratio
             self.counters.stores += 1
+            if reason == "PLANNED":
+                self._planned.add(entry.id)
             if point.held:
                 self._held[entry.id] = Unpriced(query, point.node, remembered.parallelism, remembered.decided)
             actions.append(

@@ -230,6 +230,43 @@ def test_what_was_stored_of_other_files_is_not_counted_on(session):
     assert kinds(run_all(again(session, "app-2"), queries("new ")))[0] == [("persist", 1, False)]
 
 
+def test_what_this_run_has_stored_of_other_files_is_counted_on_when_the_rest_is_planned_again(session):
+    run_all(session, queries())
+    later = again(session, "app-2")
+    confs = CONFS | {"confs": CONFS["confs"] | {"persistMaxBytes": 0, "maxBytes": 10**9}}
+    first, *others = queries("new ")
+    (store,) = later.decide(decide(first, 1, **confs))["actions"]
+    assert (store["kind"], store["reason"]) == ("store", "PLANNED")
+    later.observe({"event": "committed", "entry": store["entry"], "query": 1, "rows": 9, "bytes": 999, "seconds": 1})
+    later.observe({"event": "executed", **executed(first, 1)})
+    for query, each in enumerate(others, 2):
+        later.ahead.horizon.failed()
+        planned_again(later, each, confs)
+        answer = later.decide(decide(each, query, **confs))
+        assert kinds([answer]) == [[("load", 1, False)]]
+        assert later.ahead.horizon._schedule.makes == {}, "nothing is to be made a second time"
+        later.observe({"event": "executed", **executed(each, query)})
+
+
+def test_the_rest_is_planned_again_when_a_planned_entry_was_not_written(session):
+    run_all(session, queries())
+    later = again(session, "app-2")
+    confs = CONFS | {"confs": CONFS["confs"] | {"persistMaxBytes": 0, "maxBytes": 10**9}}
+    first, second, _ = queries("new ")
+    (store,) = later.decide(decide(first, 1, **confs))["actions"]
+    later.observe({"event": "abandoned", "entry": store["entry"], "query": 1, "code": "WRITE_FAILED"})
+    later.observe({"event": "executed", **executed(first, 1)})
+    planned_again(later, second, confs)
+    assert kinds([later.decide(decide(second, 2, **confs))]) == [[("store", 1, False)]]
+
+
+def planned_again(session, nodes, confs):
+    """A query that only looks starts the new plan; wait for it."""
+    session.decide(decide(nodes, 99, mode="observe", **confs))
+    work = session.ahead.horizon._work
+    assert work is None or work.done.wait(30)
+
+
 def test_switched_off_or_under_another_name_nothing_is_planned(session):
     run_all(session, queries())
     off = CONFS["confs"] | {"workflow": False}
@@ -246,9 +283,7 @@ def test_a_dropped_result_is_made_again_while_it_is_still_read(session):
     (persist,) = later.decide(decide(first, 1, **CONFS))["actions"]
     later.observe({"event": "executed", **executed(first, 1)})
     later.observe({"event": "dropped", "entry": persist["entry"], "query": 1, "code": "ENTRY_MISSING"})
-    later.decide(decide(second, 2, mode="observe", **CONFS))
-    work = later.ahead.horizon._work
-    assert work is None or work.done.wait(30)
+    planned_again(later, second, CONFS)
     assert [a["kind"] for a in later.decide(decide(second, 3, **CONFS))["actions"]] == ["persist"]
 
 

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from spark_regions.dag.plan import Plan, Signature
 from spark_regions.recycle.horizon.steps import Step, skeleton
 
 KEPT_BEHIND = 32
 """How many places a step may be late before it counts as left out in this run."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEntry:
+    """An entry in the recorded run's identifiers.
+
+    :param of_this_run: this run knows its lineage, so that it was computed from the files that are there now
+    """
+
+    lineage: str
+    columns: frozenset[str]
+    of_this_run: bool
 
 
 class Following:
@@ -27,6 +40,9 @@ class Following:
         self._furthest = -1
         self._lineages: dict[str, str] = {}
         self._recorded: dict[str, str] = {}
+        self._columns: dict[str, str] = {}
+        signed = (node.signature for step in steps for node in step.plan.nodes.values())
+        self._cores = {signature.core for signature in signed if signature}
         nodes = (node for step in steps for node in step.plan.nodes.values() if not node.children)
         self._sources = frozenset(node.signature.lineage for node in nodes if node.signature)
 
@@ -44,8 +60,19 @@ class Following:
     def learn(self, plan: Plan, place: int) -> None:
         """The plan is step `place`: its identifiers stand for the recorded ones."""
         for new, old in _pairs(plan, self.steps[place].plan):
-            self._lineages[new.lineage] = old.lineage
-            self._recorded[old.lineage] = new.lineage
+            self.pair(new, old)
+
+    def pair(self, new: Signature, old: Signature) -> None:
+        """A node or DataFrame of this run is one of the recorded run."""
+        self._lineages[new.lineage] = old.lineage
+        self._recorded[old.lineage] = new.lineage
+        self._cores.add(new.core)
+        self._columns.update((present, recorded) for recorded, present in columns_of(new, old).items())
+
+    @property
+    def cores(self) -> frozenset[str]:
+        """Of everything that the recorded run computed, and of what this run has had of it."""
+        return frozenset(self._cores)
 
     def take(self, place: int) -> None:
         """The step has run."""
@@ -59,6 +86,11 @@ class Following:
     def recorded(self, lineage: str) -> str:
         """The recorded lineage that a new one stands for."""
         return self._lineages.get(lineage, lineage)
+
+    def entry(self, lineage: str, columns: frozenset[str]) -> StoredEntry:
+        """An entry of the store; its identifiers are of this run, or of one before."""
+        names = frozenset(self._columns.get(column, column) for column in columns)
+        return StoredEntry(self.recorded(lineage), names, lineage in self._lineages)
 
     @property
     def changed(self) -> frozenset[str]:
