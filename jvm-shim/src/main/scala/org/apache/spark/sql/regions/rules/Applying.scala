@@ -247,19 +247,22 @@ private[rules] final class Applying(
     if (action.hasNonNull("ref")) {
       shared
         .find(_.ref == action.path("ref").asText)
-        .map(p => Target(reading(p, node), p.columns, p.signature, shared = true, () => wanted(p.held)))
+        .map(standIn(_, node, texts(action, "columns").toSet))
         .toRight(Refusal("UNKNOWN_ACTION", action.path("ref").asText))
     } else node.signature.map(Target(plan, signed.storeColumns(node), _, shared = false, () => true))
 
-  /** A DataFrame's own plan, which reads what its stand-in of this query would have read. */
-  private def reading(point: SharedPoint, node: SignedNode): LogicalPlan = {
+  /** A DataFrame in the place of the node; it reads what the node would have read. */
+  private def standIn(whole: SharedPoint, node: SignedNode, kept: Set[String]): Target = {
     def inside(n: SignedNode): Seq[Int] = n.children.flatMap(c => c +: inside(signed.nodes(c)))
     val sources = inside(node).flatMap(id => byNode.getOrElse(id, Nil)).filter(reads).distinctBy(_.path("entry").asText)
+    // What is read holds the columns that the queries need, and not all that the DataFrame has.
+    val point = if (sources.isEmpty) whole else whole.narrowed(session, runtime, kept).getOrElse(whole)
     def visit(n: SignedNode): LogicalPlan =
       sources.iterator.flatMap(source => read(point.signed, n, source)).nextOption().getOrElse {
         n.plan.withNewChildren(n.children.take(n.plan.children.size).map(child => visit(point.signed.nodes(child))))
       }
-    if (sources.isEmpty) point.plan else visit(point.signed.nodes.head)
+    val plan = if (sources.isEmpty) point.plan else visit(point.signed.nodes.head)
+    Target(plan, point.columns, point.signature, shared = true, () => wanted(whole.held))
   }
 
   /** What `action` reads, in the place of a node of another plan on the same core; None where it does not serve that node. */

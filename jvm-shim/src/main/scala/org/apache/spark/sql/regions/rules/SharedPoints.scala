@@ -1,19 +1,21 @@
 package org.apache.spark.sql.regions.rules
 
 import org.apache.spark.sql.catalyst.expressions.{Attribute, PythonUDF}
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.regions._
 
 /**
  * A DataFrame that earlier queries of the session were built on, and the node of the present query that it could stand in for.
  *
+ * @param analyzed the DataFrame as the program has it
  * @param held its ids where no earlier query was built on it, but the program still refers to it
  * @param signed the DataFrame's own optimized plan, with all its columns
  * @param columns digest and attribute of each distinct column
  */
 final case class SharedPoint(
     ref: String,
+    analyzed: LogicalPlan,
     node: Int,
     seen: Int,
     held: Set[Long],
@@ -22,6 +24,19 @@ final case class SharedPoint(
     columns: Seq[(String, Attribute)]) {
 
   def plan: LogicalPlan = signed.nodes.head.plan
+
+  /** With some of its columns only, so that what holds just these serves the nodes below; None where that is not the same rows. */
+  def narrowed(session: SparkSession, runtime: RegionsRuntime, kept: Set[String]): Option[SharedPoint] = {
+    val chosen = columns.collect { case (digest, attribute) if kept(digest) => attribute }
+    for {
+      plan <- SharedPoints.optimized(session, Project(chosen, analyzed))
+      own = runtime.recycling.sign(session, plan)
+      root = own.nodes.head
+      if root.signature.exists(_.lineage == signature.lineage)
+      narrow = own.storeColumns(root)
+      if kept.subsetOf(narrow.map(_._1).toSet)
+    } yield copy(signed = own, columns = narrow)
+  }
 }
 
 object SharedPoints {
@@ -49,7 +64,7 @@ object SharedPoints {
     sighted.zipWithIndex.flatMap {
       case (sighted, i) =>
         for {
-          plan <- OptimizerRuns.captureOptimized(session, session.sharedState.cacheManager.useCachedData(sighted.plan))
+          plan <- optimized(session, sighted.plan)
           own = runtime.recycling.sign(session, plan)
           root = own.nodes.head
           signature <- root.signature.toOption
@@ -57,8 +72,11 @@ object SharedPoints {
           columns = own.storeColumns(root)
           node <- signed.nodes.find(replaceable(signed, _, plan, signature, columns))
           if sighted.held.isEmpty || !asksForMorePython(node, plan)
-        } yield SharedPoint(s"s$i", node.id, sighted.seen, sighted.held, own, signature, columns)
+        } yield SharedPoint(s"s$i", sighted.plan, node.id, sighted.seen, sighted.held, own, signature, columns)
     }
+
+  private[rules] def optimized(session: SparkSession, analyzed: LogicalPlan): Option[LogicalPlan] =
+    OptimizerRuns.captureOptimized(session, session.sharedState.cacheManager.useCachedData(analyzed))
 
   /** A Python function may take any time: for a use that may never come, none is called that this query does not call. */
   private def asksForMorePython(node: SignedNode, plan: LogicalPlan): Boolean = {
