@@ -53,7 +53,9 @@ def tasks(spark: SparkSession, text: str) -> Answer:
     context = spark.sparkContext
     group = f"tasks of {time.time_ns()}"
     context.setJobGroup(group, text[:100])
+    before = max((each["query"] for each in _decisions(spark)), default=-1)
     answer = _measured(spark, lambda: spark.sql(text).collect())
+    decided = [each for each in _decisions(spark) if each["query"] > before]
     context._jsc.sc().listenerBus().waitUntilEmpty()
     tracker, store = context.statusTracker(), context._jsc.sc().statusStore()
     stages = {stage for job in tracker.getJobIdsForGroup(group) for stage in tracker.getJobInfo(job).stageIds}  # type: ignore[union-attr]
@@ -68,7 +70,7 @@ def tasks(spark: SparkSession, text: str) -> Answer:
             start = task.launchTime().getTime() / 1000
             seconds, cpu = task.duration().get() / 1000, metrics.executorCpuTime() / 1e9
             found.append({"stage": stage, "start": start, "seconds": seconds, "cpu": cpu, "read": size > 100_000})
-    return answer | {"tasks": found}
+    return answer | {"tasks": found, "actions": [action for each in decided for action in each["actions"]]}
 
 
 def plan(spark: SparkSession, text: str) -> Answer:
@@ -95,9 +97,16 @@ def status(spark: SparkSession) -> Answer:
 
 
 def last_decision(spark: SparkSession) -> Answer:
+    return next(iter(_decisions(spark, limit=1)), {})
+
+
+def _decisions(spark: SparkSession, limit: int = 30) -> list[Answer]:
+    """The newest decisions; none without the plugin."""
+    if spark.conf.get("spark.regions.enabled", "false") != "true":
+        return []
     from spark_regions import decisions
 
-    return next(iter(decisions(spark, limit=1)), {})
+    return list(decisions(spark, limit=limit))
 
 
 TASKS: dict[str, Callable[..., Answer]] = {

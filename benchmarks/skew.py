@@ -153,7 +153,7 @@ def one(three: dict[str, Driver], text: str, rounds: int, cores: int) -> dict[st
     def ratio(ours: str, side: str, theirs: str) -> float:
         return round(sides["ours"][ours] / sides[side][theirs], 3)
 
-    decided = next((a for a in three["ours"].ask("last_decision").get("actions", []) if a["node"] < 0), {})
+    decided = next((action for action in answers["ours"][-1]["actions"] if action["node"] < 0), {})
     return {
         "identical": len({answer["digest"] for each in answers.values() for answer in each}) == 1,
         "ours_over_aqe": ratio("makespan", "aqe", "makespan"),
