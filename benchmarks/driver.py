@@ -102,7 +102,7 @@ def last_decision(spark: SparkSession) -> Answer:
 
 def _decisions(spark: SparkSession, limit: int = 30) -> list[Answer]:
     """The newest decisions; none without the plugin."""
-    if spark.conf.get("spark.regions.enabled", "false") != "true":
+    if not _with_plugin(spark):
         return []
     from spark_regions import decisions
 
@@ -117,10 +117,14 @@ TASKS: dict[str, Callable[..., Answer]] = {
 def settle(spark: SparkSession) -> None:
     """Wait until every listener has seen what happened, and the planner has answered what it was told."""
     spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
-    if spark.conf.get("spark.regions.enabled", "false") == "true":
+    if _with_plugin(spark):
         from spark_regions import status
 
         status(spark)  # the planner takes its requests in order
+
+
+def _with_plugin(spark: SparkSession) -> bool:
+    return spark.conf.get("spark.regions.enabled", "false") == "true"
 
 
 def _measured(spark: SparkSession, action: Callable[[], list[Any]]) -> Answer:

@@ -360,12 +360,6 @@ def _sources(steps: Sequence[Step], result: Result) -> set[str]:
     return {node.signature.lineage for node in nodes if node.signature and not node.children}
 
 
-def _is_read_from(entry: StoredEntry, result: Result, changed: Collection[str]) -> bool:
-    """Whether an entry serves a result: one of other days' files does not."""
-    same = entry.lineage == result.signature.lineage and frozenset(result.signature.columns) <= entry.columns
-    return same and (entry.of_this_run or not changed)
-
-
 def _was_missed(result: Result, make: Make, kept: Mapping[Key, float], ahead: set[int]) -> bool:
     """Whether a result that should be persisted by now is not, and would still be read twice."""
     gone = make.level == PERSIST and key_of(result) not in kept
@@ -435,8 +429,10 @@ def _plan(
         began = time.monotonic()
 
         def is_stored(result: Result) -> bool:
-            outdated = changed & _sources(steps, result)
-            return any(_is_read_from(entry, result, outdated) for entry in stored)
+            lineage, columns = key_of(result)
+            serving = [entry for entry in stored if entry.lineage == lineage and columns <= entry.columns]
+            # One of other days' files does not serve.
+            return any(entry.of_this_run or not changed & _sources(steps, result) for entry in serving)
 
         there = [key for key, result in known.items() if is_stored(result)]
         found = with_kept(results(steps, ahead), kept, known, ahead, rates, there)
