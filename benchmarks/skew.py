@@ -5,6 +5,7 @@ small one. Measured are the tasks that read a shuffle: from the start of the fir
 again as if each had taken its CPU time alone, stage after stage, which other load on the machine does not change.
 
 python -m benchmarks.skew [--scale 1] [--rounds 3] [--kinds full_join window] [--keys zipf1.2 one60]
+    [--warm-ups 1]
 """
 
 from __future__ import annotations
@@ -114,7 +115,12 @@ def measured(answers: Sequence[dict[str, Any]], cores: int) -> dict[str, float]:
     return {name: round(median(each[name] for each in found), 3) for name in found[0]}
 
 
-def run(options: Options, kinds: Sequence[str] = tuple(QUERIES), keys: Sequence[str] = DISTRIBUTIONS) -> dict[str, Any]:
+def run(
+    options: Options,
+    kinds: Sequence[str] = tuple(QUERIES),
+    keys: Sequence[str] = DISTRIBUTIONS,
+    warm_ups: int = 1,
+) -> dict[str, Any]:
     cores = int(BASE["spark.master"].removeprefix("local[").removesuffix("]"))
     found: dict[str, Any] = {}
     differing: list[str] = []
@@ -127,7 +133,7 @@ def run(options: Options, kinds: Sequence[str] = tuple(QUERIES), keys: Sequence[
             for driver in three.values():
                 driver.ask("register", tables=files)
             for kind in kinds:
-                found[f"{kind} {distribution}"] = each = one(three, QUERIES[kind], options.rounds, cores)
+                found[f"{kind} {distribution}"] = each = one(three, QUERIES[kind], options.rounds, warm_ups, cores)
                 differing += [] if each.pop("identical") else [f"{kind} {distribution}"]
                 print(kind, distribution, each, file=sys.stderr, flush=True)
         versions = three["ours"].versions
@@ -143,12 +149,12 @@ def run(options: Options, kinds: Sequence[str] = tuple(QUERIES), keys: Sequence[
     }
 
 
-def one(three: dict[str, Driver], text: str, rounds: int, cores: int) -> dict[str, Any]:
+def one(three: dict[str, Driver], text: str, rounds: int, warm_ups: int, cores: int) -> dict[str, Any]:
     answers: dict[str, list[dict[str, Any]]] = {name: [] for name in three}
-    for number in range(rounds + 1):
+    for number in range(warm_ups + rounds):
         for name in in_turn(list(three), number):
             answers[name].append(three[name].ask("tasks", text=text))
-    sides = {name: measured(each[1:], cores) for name, each in answers.items()}  # the first is a warm-up
+    sides = {name: measured(each[warm_ups:], cores) for name, each in answers.items()}
 
     def ratio(ours: str, side: str, theirs: str) -> float:
         return round(sides["ours"][ours] / sides[side][theirs], 3)
@@ -169,8 +175,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--kinds", nargs="+", choices=sorted(QUERIES), default=list(QUERIES))
     parser.add_argument("--keys", nargs="+", choices=DISTRIBUTIONS, default=list(DISTRIBUTIONS))
+    parser.add_argument("--warm-ups", type=int, default=1, help="0 where a query takes long beside a cold JVM")
     given, others = parser.parse_known_args()
-    benchmark_main("skew", lambda options: run(options, given.kinds, given.keys), default_rounds=3, arguments=others)
+    benchmark_main(
+        "skew",
+        lambda options: run(options, given.kinds, given.keys, given.warm_ups),
+        default_rounds=3,
+        arguments=others,
+    )
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from spark_regions.skew.loads import READ_BYTES_PER_SECOND, LoadModel
 from spark_regions.skew.messages import stage_from_json
 from spark_regions.skew.packing import in_order
 from spark_regions.skew.repair import repair
-from spark_regions.skew.spec import Decline, Kind, SkewSpec
+from spark_regions.skew.spec import Kind, SkewSpec
 from spark_regions.skew.stage import Costs, Stage
 from spark_regions.skew.ties import one_value_makespan
 from spark_regions.skew.work import phases, total_makespan
@@ -43,8 +43,7 @@ def decide_skew(message: Mapping[str, Any]) -> dict[str, Any]:
         sized = _stage(record, BYTES_ALONE)
         spec = repair(replace(sized, cores=max(sized.cores, ALWAYS_CORES)), FREE, adaptive, late)
         return {"spec": _predicted(spec, stage, adaptive).to_json()}
-    spec = repair(stage, Costs(), adaptive, late)
-    return {"spec": (spec if _surely_pays(spec, stage) else _in_order(spec, stage, adaptive, late)).to_json()}
+    return {"spec": repair(stage, Costs(), adaptive, late).to_json()}
 
 
 def _stage(record: Mapping[str, Any], model: LoadModel) -> Stage:
@@ -67,25 +66,6 @@ def _predicted(spec: SkewSpec, stage: Stage, adaptive: AdaptiveConf) -> SkewSpec
         balanced_bound=stage.balanced_bound,
         detail=f"{plain:.2f} s to {ours:.2f} s",
     )
-
-
-def _surely_pays(spec: SkewSpec, stage: Stage) -> bool:
-    """Whether a repair that adds work gains more than the prediction may be off.
-
-    Work is a pass over keys, a second phase, an exchange above, or blocks that several tasks read.
-    """
-    adds = stage.reshuffle_bytes > 0 or spec.kind is Kind.TWO_PHASES
-    adds = adds or any(split.unmatched or not split.ranges for split in spec.splits)
-    return not (spec.spreads and adds) or spec.predicted_makespan < (1 - stage.error_share) * spec.plain_makespan
-
-
-def _in_order(spec: SkewSpec, stage: Stage, adaptive: AdaptiveConf, late: Callable[[], bool]) -> SkewSpec:
-    """What is left without splitting anything."""
-    found = repair(replace(stage, ordered=True), Costs(), adaptive, late)
-    refused = Decline(spec.kind, "GAIN_TOO_SMALL", spec.detail)
-    if found.kind is Kind.NONE:
-        return replace(found, reason=refused.code, detail=refused.detail, declines=spec.declines)
-    return replace(found, declines=(refused, *spec.declines))
 
 
 def _sizes(record: Mapping[str, Any]) -> tuple[list[int], list[int]]:

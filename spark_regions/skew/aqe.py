@@ -42,13 +42,13 @@ def adaptive_tasks(stage: Stage, costs: Costs, conf: AdaptiveConf | None = None)
     sizes = [stage.left.bytes[n] + (stage.right.bytes[n] if stage.right else 0) for n in range(len(stage.seconds))]
     target = _coalescing_target(sum(sizes), stage.cores, conf)
     tasks: list[float] = []
-    size = seconds = 0.0
+    size = seconds = data = 0.0
 
     def close() -> None:
-        nonlocal size, seconds
+        nonlocal size, seconds, data
         if size:
-            tasks.append(seconds + costs.task_seconds)
-        size = seconds = 0.0
+            tasks.append(seconds + stage.spill_seconds(data, costs) + costs.task_seconds)
+        size = seconds = data = 0.0
 
     for number, each in enumerate(sizes):
         if number in cuts:
@@ -59,6 +59,7 @@ def adaptive_tasks(stage: Stage, costs: Costs, conf: AdaptiveConf | None = None)
             close()
         size += each
         seconds += stage.seconds[number]
+        data += stage.data(number)
     close()
     return tuple(tasks)
 

@@ -31,7 +31,9 @@ SAME = 1.005
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """:param score: predicted makespan, and one standard error of the longest task, which may well end last"""
+    """:param score: predicted makespan, one standard error of the longest task, which may well end last, and once more
+    the phases that a repair adds
+    """
 
     spec: SkewSpec
     score: float
@@ -131,4 +133,6 @@ def _measured(
     found = phases(stage, spec, costs, loads, seconds)
     makespan = total_makespan(found, stage.cores)
     longest = max((max(phase.tasks, default=0.0) for phase in found), default=0.0)
-    return Candidate(replace(spec, predicted_makespan=makespan), makespan + stage.error_share * longest)
+    # A repair of one phase does the stage's own work and reads some of it twice; further ones are priced by guess.
+    doubt = makespan - max(phase.makespan(stage.cores) for phase in found) if found else 0.0
+    return Candidate(replace(spec, predicted_makespan=makespan), makespan + stage.error_share * longest + doubt)

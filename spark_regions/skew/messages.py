@@ -36,6 +36,9 @@ def stage_from_json(record: Any) -> Stage:
             layout_fixed=bool(record.get("layoutFixed", False)),
             distribution=tuple((str(value), float(weight)) for value, weight in record.get("distribution", ())),
             ties_free=bool(record.get("tiesFree", False)),
+            hashable=bool(record.get("hashable", False)),
+            sorts=bool(record.get("sorts", False)),
+            task_memory=int(record.get("taskMemory", 0)),
             aqe=bool(record.get("aqe", True)),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as problem:
@@ -60,7 +63,12 @@ def _shuffle(record: Any) -> Shuffle:
     if outside:
         raise ValueError(f"keys outside of all partitions: {outside}")
     blocks = {int(at): tuple(int(each) for each in sizes) for at, sizes in record.get("blocks", {}).items()}
-    repeatable = bool(record.get("repeatable", False))
     return Shuffle(
-        tuple(int(each) for each in record["bytes"]), rows, keys, int(record.get("maps", 1)), blocks, repeatable
+        bytes=tuple(int(each) for each in record["bytes"]),
+        rows=rows,
+        keys=keys,
+        maps=int(record.get("maps", 1)),
+        blocks=blocks,
+        repeatable=bool(record.get("repeatable", False)),
+        data_bytes=int(record.get("dataBytes", 0)),
     )

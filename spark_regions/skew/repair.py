@@ -61,11 +61,16 @@ def repair(
     best = in_best_order(stage, loads, costs)
     least = min(best.score, plain + stage.error_share * max(tasks))
     factor = WORTHWHILE
+    lost: SkewSpec | None = None
     for candidate in splitting(stage, loads, costs, declines) if skewed else ():
+        if lost is None or candidate.spec.predicted_makespan < lost.predicted_makespan:
+            lost = candidate.spec
         if candidate.score < factor * least and candidate.spec.predicted_makespan < WORTHWHILE * plain:
             best, least, factor = candidate, candidate.score, 1.0
         if expired():
             break
+    if lost and lost.spreads and not best.spec.splits:
+        declines.insert(0, Decline(lost.kind, "GAIN_TOO_SMALL", f"{plain:.2f} s to {lost.predicted_makespan:.2f} s"))
     unique = tuple({(each.kind, each.code): each for each in reversed(declines)}.values())[::-1]
     chosen = best.spec
     if chosen.predicted_makespan < WORTHWHILE * plain:
@@ -81,7 +86,10 @@ def _ties_allowed(stage: Stage) -> bool:
 
 
 def plain_tasks(stage: Stage, costs: Costs) -> tuple[float, ...]:
-    return tuple(seconds + costs.task_seconds for seconds in stage.seconds)
+    return tuple(
+        seconds + stage.spill_seconds(stage.data(number), costs) + costs.task_seconds
+        for number, seconds in enumerate(stage.seconds)
+    )
 
 
 def _why_not(

@@ -31,6 +31,7 @@ class Split:
         must read all slices: it would take rows of the other input for unmatched
     :param unmatched: no slice brings out unmatched rows of the other input. A further task does, from the keys of all
         slices
+    :param hashed: each slice looks its partners up in a table of the other input, instead of sorting both
     """
 
     partition: int
@@ -43,6 +44,7 @@ class Split:
     ranges: tuple[tuple[int, int], ...] = ()
     verify: bool = False
     unmatched: bool = False
+    hashed: bool = False
 
     def to_json(self) -> dict[str, Any]:
         found: dict[str, Any] = {"partition": self.partition, "helpers": self.helpers, "spread": self.spread.value}
@@ -54,6 +56,8 @@ class Split:
             found["verify"] = True
         if self.unmatched:
             found["unmatched"] = True
+        if self.hashed:
+            found["hashed"] = True
         if self.ranges:
             found["maps"] = [list(each) for each in self.ranges]
         return found

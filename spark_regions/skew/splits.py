@@ -14,6 +14,9 @@ from spark_regions.skew.packing import cut
 from spark_regions.skew.spec import Decline, Kind, Split
 from spark_regions.skew.stage import Costs, Stage
 
+TABLE_BYTES = 16 << 20
+"""Largest other input, in memory, of which every slice makes a table."""
+
 
 @dataclass(frozen=True, slots=True)
 class Splits:
@@ -132,7 +135,8 @@ def _whole_partition(stage: Stage, number: int, seconds: float, target: float, c
     if wanted < 2:
         return Decline(Kind.RECORDS, "MIGRATION_TOO_SLOW", f"{seconds:.2f} s")
     unmatched = spread(stage.operator, side) is not Spread.ANY
-    split = Split(number, None, wanted, side, other is not None, unmatched=unmatched)
+    looked_up = stage.hashable and other is not None and again * other.data_ratio <= TABLE_BYTES
+    split = Split(number, None, wanted, side, other is not None, unmatched=unmatched, hashed=looked_up)
     if not stage.observed:
         return split
     blocks = shuffle.blocks.get(number) or (1,) * shuffle.maps

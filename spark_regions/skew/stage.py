@@ -63,6 +63,7 @@ class Shuffle:
     :param maps: number of map tasks
     :param blocks: of a partition, the bytes from each map task, where known
     :param repeatable: a map task that runs again writes the same rows in the same order
+    :param data_bytes: of all rows in memory, before they were compressed; 0: unknown
     """
 
     bytes: tuple[int, ...]
@@ -71,6 +72,13 @@ class Shuffle:
     maps: int = 1
     blocks: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     repeatable: bool = False
+    data_bytes: int = 0
+
+    @property
+    def data_ratio(self) -> float:
+        """Bytes in memory by bytes in the shuffle."""
+        written = sum(self.bytes)
+        return max(self.data_bytes / written, 1.0) if written else 1.0
 
     def key_rows(self) -> dict[str, float]:
         """Rows of each heavy key: the middle of its bounds, made narrower by what its partition holds."""
@@ -101,6 +109,8 @@ class Costs:
     :param write_seconds_per_byte: task-seconds to write a byte into a shuffle; :param read_seconds_per_byte: to read it
     :param task_seconds: of any task, before its first row
     :param stage_seconds: of one further stage, until its tasks run
+    :param spill_seconds_per_byte: task-seconds for each byte that does not fit a sorting task's memory
+    :param looked_up: part of a sorted join's or window's work that is left where rows are looked up in a table
     :param tie_seconds_per_row: task-seconds of a further sort key, when ranges are sampled and when they are written
     """
 
@@ -108,6 +118,8 @@ class Costs:
     read_seconds_per_byte: float = 1 / 240e6
     task_seconds: float = 0.01
     stage_seconds: float = 0.1
+    spill_seconds_per_byte: float = 1 / 200e6
+    looked_up: float = 0.5
     tie_seconds_per_row: float = 1e-8
 
 
@@ -128,6 +140,9 @@ class Stage:
     :param layout_fixed: number, content and order of the partitions are part of what was asked for
     :param distribution: a sort's values in order, each with its weight
     :param ties_free: rows of equal sort keys may come in any order
+    :param hashable: a sorted join whose slices may look their partners up in a table instead
+    :param sorts: its tasks sort what they read
+    :param task_memory: bytes that a task can hold before it spills; 0: unknown
     :param aqe: Spark would coalesce and split on its own
     """
 
@@ -147,6 +162,9 @@ class Stage:
     layout_fixed: bool = False
     distribution: tuple[tuple[str, float], ...] = ()
     ties_free: bool = False
+    hashable: bool = False
+    sorts: bool = False
+    task_memory: int = 0
     aqe: bool = True
 
     def __post_init__(self) -> None:
@@ -162,6 +180,17 @@ class Stage:
 
     def input(self, side: Input) -> Shuffle | None:
         return self.left if side is Input.LEFT else self.right
+
+    def data(self, partition: int) -> float:
+        """Bytes in memory of a partition's rows, of all inputs."""
+        inputs = filter(None, (self.left, self.right))
+        return sum(shuffle.bytes[partition] * shuffle.data_ratio for shuffle in inputs)
+
+    def spill_seconds(self, data: float, costs: Costs) -> float:
+        """What a task with so many bytes takes longer than its rows tell, since it sorts them in parts."""
+        if not self.sorts or not self.task_memory:
+            return 0.0
+        return max(data - self.task_memory, 0.0) * costs.spill_seconds_per_byte
 
     @property
     def balanced_bound(self) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -213,9 +214,15 @@ def test_sorts_by_chance(spark: SparkSession, plain: SparkSession, always: Spark
     before = sorts(spark)
     for seed in range(first, first + 4):
         text, order = a_sort(seed)
-        expected, found = plain.sql(text), always.sql(text)
+
+        def both(text: str = text) -> list[DataFrame]:
+            return [plain.sql(text), always.sql(text)]
+
+        expected, found = both()
         assert keys_in_order(found, order) == keys_in_order(expected, order), text
-        assert difference(outcome(plain.sql(text)), outcome(always.sql(text))) is None, text
+        # Strings that a collation takes for equal are ties, whichever bytes they have; their order is compared above.
+        told = [replace(outcome(table), sorting=None) if order == "k_text" else outcome(table) for table in both()]
+        assert difference(*told) is None, text
     assert sorts(spark) - before >= 4, "vacuous: hardly any sort was changed"
 
 

@@ -110,13 +110,34 @@ def test_sizes_alone_count_with_strategy_always() -> None:
 
 @pytest.mark.parametrize("more", [{}, {"operator": "inner_join", "reshuffleBytes": 200 * MB}])
 def test_added_work_must_gain_more_than_the_prediction_may_be_off(more: dict[str, Any]) -> None:
-    """Seven tenths of the rows on two cores: a fair share is five tenths."""
-    sizes = [170 * MB // 15] * 15 + [480 * MB]
+    """Six tenths of the rows on two cores: a fair share is five tenths, and each added pass is doubted."""
+    sizes = [250 * MB // 15] * 15 + [400 * MB]
     spec = decided(cores=2, left=shuffle(sizes), **more)
     assert spec["kind"] in ("none", "order")
     assert "GAIN_TOO_SMALL" in {spec["reason"], *(each["code"] for each in spec["declines"])}
     spec = decided(cores=16, left=shuffle(sizes), **more)
     assert spec["kind"] == "split_by_records"
+
+
+def test_slices_look_partners_up_where_the_other_input_is_small() -> None:
+    sizes = [250 * MB // 15] * 15 + [400 * MB]
+    spec = decided(cores=2, left=shuffle(sizes), hashable=True)
+    (split,) = spec["partitions"]
+    assert split["hashed"] is True
+    assert spec["predictedMakespan"] < spec["balancedBound"], "less work than sorting"
+    wide = shuffle(LIGHT, dataBytes=40 * 16 * MB)
+    assert all("hashed" not in each for each in decided(left=shuffle(HEAVY), right=wide, hashable=True)["partitions"])
+
+
+def test_what_a_task_cannot_hold_is_priced_and_cut() -> None:
+    """Two fifths in one partition on two cores are balanced, but more than a sorting task's memory."""
+    sizes = [400 * MB // 15] * 15 + [250 * MB]
+    fits = decided(cores=2, operator="left_join", left=shuffle(sizes))
+    assert fits["kind"] == "order"
+    spills = decided(
+        cores=2, operator="left_join", left=shuffle(sizes, dataBytes=2 * 650 * MB), sorts=True, taskMemory=150 * MB
+    )
+    assert spills["plainMakespan"] > fits["plainMakespan"] + 1
 
 
 def test_a_late_decision_is_cut_short() -> None:

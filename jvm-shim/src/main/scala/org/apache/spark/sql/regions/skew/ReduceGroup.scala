@@ -144,13 +144,26 @@ object ReduceGroup {
       case _ if inputs.exists(_.isEmpty) => None
       case join: ShuffledJoin if inputs.length == 2 && join.children.forall(rowByRow) =>
         val group = ReduceGroup(path, inputs.flatten, Some(join))
-        group.reliant match {
-          case Some(above) if above.children.length > 1 =>
-            Some(group.copy(join = None, refusal = Some(Refusal("CO_PARTITIONED", above.nodeName))))
-          case _ => Some(group)
+        val together = group.reliant.filter(_.children.length > 1).map(a => Refusal("CO_PARTITIONED", a.nodeName))
+        together.orElse(path.iterator.flatMap(firstComer).nextOption()) match {
+          case None => Some(group)
+          case refusal => Some(group.copy(join = None, refusal = refusal))
         }
       case _ => Some(ReduceGroup(path, inputs.flatten, None, Some(Refusal("CO_PARTITIONED", plan.nodeName))))
     }
+  }
+
+  /** Slices bring rows out in another order: what keeps the first of several that come would show it. */
+  private def firstComer(plan: SparkPlan): Option[Refusal] = plan match {
+    case aggregate: BaseAggregateExec =>
+      val key = aggregate.groupingExpressions.find(key => MergedAggregate.equalButDifferent(key.dataType))
+      val refused = aggregate.aggregateExpressions.iterator.map(_.aggregateFunction).flatMap {
+        // Zeros of two signs are equal to whoever looks at them.
+        case extreme @ (_: Min | _: Max) if !MergedAggregate.equalButDifferent(extreme.dataType) => None
+        case function => MergedAggregate.inexact(function, None).filter(_.code == "ORDER_DEPENDENT")
+      }
+      key.map(key => Refusal("ORDER_DEPENDENT", key.sql)).orElse(refused.nextOption())
+    case _ => None
   }
 
   private def reads(plan: SparkPlan): Seq[Option[ReduceInput]] = plan match {

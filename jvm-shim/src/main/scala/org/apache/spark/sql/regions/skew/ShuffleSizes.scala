@@ -14,6 +14,9 @@ final class ShuffleSizes(val stage: ShuffleQueryStageExec) {
   val maps: Int = stage.shuffle.numMappers
   val rows: Option[Long] = stage.shuffle.runtimeStatistics.rowCount.map(_.toLong)
 
+  /** Of all rows in memory, before they are compressed; 0 where unknown. */
+  val dataBytes: Long = stage.shuffle.runtimeStatistics.sizeInBytes.min(Long.MaxValue).toLong
+
   /** Bytes from each map task; None where an output is gone. */
   def blocks(partition: Int): Option[Array[Long]] = {
     val tracker = SparkEnv.get.mapOutputTracker.asInstanceOf[MapOutputTrackerMaster]

@@ -19,7 +19,7 @@ private[skew] final class SkewDecision(session: SparkSession, runtime: RegionsRu
     else {
       val query = SkewQuery.of(plan)
       val deadline = runtime.plannerDeadlineMillis
-      val request = SkewRequest(group, sizes, query, cores, deadline, conf)
+      val request = SkewRequest(group, sizes, query, session.sparkContext, cores, deadline, conf)
       val asked = System.nanoTime()
       val answer = runtime.planner.request(request, deadline).flatMap(parsed)
       val note = SkewNote(runtime, session, query, group.name, group.refusal, group.inputs.map(_.stage), started,

@@ -92,7 +92,8 @@ private[skew] final case class SkewNote(
     val sizes = inputs.map(new ShuffleSizes(_).bytes)
     spec.splits.values.toSeq.map { split =>
       val bytes = sizes(if (split.left || sizes.length == 1) 0 else 1)
-      val how = if (split.maps.isEmpty) "row by row" else "by map tasks"
+      val cut = if (split.maps.isEmpty) "row by row" else "by map tasks"
+      val how = if (split.hashed) s"$cut, by a hash table" else cut
       SkewSplit(
         split.partition,
         if (split.left) "left" else "right",

@@ -2,6 +2,9 @@ package org.apache.spark.sql.regions.skew
 
 import java.util.{HashMap => JMap, Map => JavaMap}
 
+import org.apache.spark.SparkContext
+import org.apache.spark.internal.config.MEMORY_FRACTION
+import org.apache.spark.sql.execution.SortExec
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.regions.RegionsConf
 
@@ -11,10 +14,14 @@ private[skew] object SkewRequest {
   /** Of partitions beyond, the blocks are taken for alike: a message is to be read within the deadline. */
   private val blocksTold = 100000
 
+  /** As Spark's memory manager sets aside. */
+  private val reservedBytes = 300L << 20
+
   def apply(
       group: ReduceGroup,
       sizes: Seq[ShuffleSizes],
       query: Long,
+      context: SparkContext,
       cores: Int,
       deadlineMillis: Long,
       conf: SQLConf): JavaMap[String, Any] = {
@@ -30,6 +37,9 @@ private[skew] object SkewRequest {
       "observed" -> true,
       "salted" -> salts.nonEmpty,
       "residual" -> group.join.exists(_.condition.isDefined),
+      "hashable" -> group.join.exists(SplitJoin.hashable),
+      "sorts" -> group.path.head.exists(_.isInstanceOf[SortExec]),
+      "taskMemory" -> taskMemory(context, cores),
       "reshuffleBytes" -> (if (group.splittable && !group.written && group.reliant.isDefined) total else 0L),
       "left" -> inputs.head,
       "right" -> inputs.lift(1).orNull
@@ -48,14 +58,16 @@ private[skew] object SkewRequest {
   /** Blocks of those partitions that may be cut: an eighth of a core's fair share is the smallest task that is tried. */
   private def input(sizes: ShuffleSizes, total: Long, cores: Int): JavaMap[String, Any] = {
     val least = total / (8L * cores)
-    val blocks =
-      sizes.bytes.indices.filter(sizes.bytes(_) > least).flatMap(at => sizes.blocks(at).map(at.toString -> _))
+    val large = sizes.bytes.indices.filter(sizes.bytes(_) > least).sortBy(-sizes.bytes(_))
+    val blocks = large.take(blocksTold / math.max(sizes.maps, 1)).flatMap(at => sizes.blocks(at).map(at.toString -> _))
     record(
       "bytes" -> sizes.bytes,
       "rows" -> sizes.rowsByPartition,
       "maps" -> sizes.maps,
+      "dataBytes" -> sizes.dataBytes,
       "blocks" -> blocks.toMap,
-      "repeatable" -> sizes.repeatable)
+      "repeatable" -> sizes.repeatable
+    )
   }
 
   private def together(sizes: Seq[ShuffleSizes]): JavaMap[String, Any] = {
@@ -63,7 +75,16 @@ private[skew] object SkewRequest {
     record(
       "bytes" -> sum(sizes.map(_.bytes)),
       "rows" -> sum(sizes.map(_.rowsByPartition)),
-      "maps" -> sizes.map(_.maps).max)
+      "maps" -> sizes.map(_.maps).max,
+      "dataBytes" -> sizes.map(_.dataBytes).sum)
+  }
+
+  /** Bytes that a task can hold before it spills, while all cores are busy. */
+  private def taskMemory(context: SparkContext, cores: Int): Long = {
+    val executors = math.max(context.getExecutorMemoryStatus.size - 1, 1)
+    val heap = if (context.isLocal) Runtime.getRuntime.maxMemory else context.executorMemory.toLong << 20
+    val tasks = math.max(cores / executors, 1)
+    math.max(((heap - reservedBytes) * context.conf.get(MEMORY_FRACTION) / tasks).toLong, 0L)
   }
 
   /** Where Spark does not coalesce, the sizes at which it does are 0. It has not split here, whatever the sizes are. */

@@ -12,8 +12,15 @@ import org.apache.spark.sql.regions.Refusal
  * @param left whether it is the left input that is split; the other one's rows go to each slice
  * @param unmatched the slices bring out no unmatched rows of the other input
  * @param maps map tasks of each slice, half-open; empty: each slice takes every n-th row of each map task
+ * @param hashed whether each slice looks its partners up in a table of the other input, instead of sorting both
  */
-final case class Split(partition: Int, slices: Int, left: Boolean, unmatched: Boolean, maps: Seq[(Int, Int)]) {
+final case class Split(
+    partition: Int,
+    slices: Int,
+    left: Boolean,
+    unmatched: Boolean,
+    maps: Seq[(Int, Int)],
+    hashed: Boolean = false) {
 
   /** What a slice reads of the input that is split. */
   def piece(slice: Int): ReadPiece =
@@ -87,7 +94,8 @@ object SkewSpec {
     node.path("helpers").asInt(0),
     node.path("spread").asText("left") == "left",
     node.path("unmatched").asBoolean(false),
-    node.path("maps").elements().asScala.map(range => (range.path(0).asInt(-1), range.path(1).asInt(-1))).toSeq
+    node.path("maps").elements().asScala.map(range => (range.path(0).asInt(-1), range.path(1).asInt(-1))).toSeq,
+    node.path("hashed").asBoolean(false)
   )
 
   private def piece(splits: Map[Int, Split], node: JsonNode): TaskPiece = {

@@ -5,6 +5,7 @@ import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
+import org.apache.spark.sql.catalyst.util.UnsafeRowUtils
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.aggregate.HashAggregateExec
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
@@ -24,40 +25,55 @@ import org.apache.spark.sql.execution.joins._
  * and the same with both sides changed. The anti-join has Spark's own comparison of keys; keys(L) are the distinct keys
  * of all slices, found in parallel. It is right only if a partner is found by its keys alone: the join has no further
  * condition.
+ *
+ * Slices whose other input is small look their partners up in a table of it, so that no slice has to be sorted.
  */
 private[skew] final class SplitJoin(join: ShuffledJoin, left: ReduceInput, right: ReduceInput, spec: SkewSpec) {
 
   def apply(): SparkPlan = {
-    val (apart, plain) = spec.tasks.partition(_.exists(piece => spec.splits.get(piece.partition).exists(_.unmatched)))
-    if (apart.isEmpty) sliced(plain, join.joinType)
-    else {
-      require(join.condition.isEmpty, "unmatched rows of a join with a further condition")
-      val (lefts, rights) = apart.partition(_.exists(piece => spec.splits(piece.partition).left))
-      val parts = slices(lefts, leftSplit = true) ++ slices(rights, leftSplit = false) ++
-        (if (plain.isEmpty) Nil else Seq(sliced(plain, join.joinType))) ++
-        rest(lefts, leftSplit = true) ++ rest(rights, leftSplit = false)
-      linked(UnionExec(parts.map(shaped)))
-    }
+    val (apart, others) = spec.tasks.partition(_.exists(split(_).exists(_.unmatched)))
+    val (looked, plain) = others.partition(_.exists(split(_).exists(_.hashed)))
+    require(apart.isEmpty || join.condition.isEmpty, "unmatched rows of a join with a further condition")
+    val (lefts, rights) = apart.partition(_.exists(piece => spec.splits(piece.partition).left))
+    val parts = slices(lefts, leftSplit = true) ++ slices(rights, leftSplit = false) ++
+      bySide(looked).map(sliced(_, join.joinType)) ++ (if (plain.isEmpty) Nil else Seq(sliced(plain, join.joinType))) ++
+      rest(lefts, leftSplit = true) ++ rest(rights, leftSplit = false)
+    if (parts.length == 1) parts.head else linked(UnionExec(parts.map(shaped)))
   }
 
-  private def slices(tasks: Seq[Seq[TaskPiece]], leftSplit: Boolean): Seq[SparkPlan] =
-    if (tasks.isEmpty) Nil
-    else Seq(
-      sliced(
-        tasks,
-        (join.joinType, leftSplit) match {
-          case (FullOuter, true) => LeftOuter
-          case (FullOuter, false) => RightOuter
-          case (RightOuter, true) | (LeftOuter, false) => Inner
-          case (other, _) => throw new IllegalArgumentException(s"unmatched rows of a $other join")
-        }
-      ))
+  private def split(piece: TaskPiece): Option[Split] = spec.splits.get(piece.partition)
+
+  /** Tables are built of the side that is not split. */
+  private def bySide(tasks: Seq[Seq[TaskPiece]]): Seq[Seq[Seq[TaskPiece]]] = {
+    val (lefts, rights) = tasks.partition(_.exists(split(_).exists(_.left)))
+    Seq(lefts, rights).filter(_.nonEmpty)
+  }
+
+  private def slices(tasks: Seq[Seq[TaskPiece]], leftSplit: Boolean): Seq[SparkPlan] = {
+    val joinType = (join.joinType, leftSplit) match {
+      case _ if tasks.isEmpty => join.joinType
+      case (FullOuter, true) => LeftOuter
+      case (FullOuter, false) => RightOuter
+      case (RightOuter, true) | (LeftOuter, false) => Inner
+      case (other, _) => throw new IllegalArgumentException(s"unmatched rows of a $other join")
+    }
+    val (looked, sorted) = tasks.partition(_.exists(split(_).exists(_.hashed)))
+    Seq(looked, sorted).filter(_.nonEmpty).map(sliced(_, joinType))
+  }
 
   private def sliced(tasks: Seq[Seq[TaskPiece]], joinType: JoinType): SparkPlan = {
-    val one = side(join.left, left, tasks, isLeft = true)
-    val two = side(join.right, right, tasks, isLeft = false)
+    val splits = tasks.flatten.flatMap(split)
+    val looked = splits.nonEmpty && splits.forall(_.hashed)
+    def of(plan: SparkPlan, input: ReduceInput, isLeft: Boolean) =
+      side(if (looked) SplitJoin.unsorted(plan) else plan, input, tasks, isLeft)
+    val one = of(join.left, left, isLeft = true)
+    val two = of(join.right, right, isLeft = false)
     linked(
       join match {
+        case merge: SortMergeJoinExec if looked =>
+          val build = if (splits.head.left) BuildRight else BuildLeft
+          ShuffledHashJoinExec(merge.leftKeys, merge.rightKeys, joinType, build, merge.condition, one, two,
+            isSkewJoin = true)
         case merge: SortMergeJoinExec =>
           merge.copy(joinType = joinType, left = one, right = two, isSkewJoin = true)
         case hash: ShuffledHashJoinExec =>
@@ -145,6 +161,13 @@ private[skew] final class SplitJoin(join: ShuffledJoin, left: ReduceInput, right
 }
 
 private[skew] object SplitJoin {
+
+  /** Whether slices may look their partners up: the keys have one form of bits for each value. */
+  def hashable(join: ShuffledJoin): Boolean = join match {
+    case merge: SortMergeJoinExec =>
+      (merge.leftKeys ++ merge.rightKeys).forall(key => UnsafeRowUtils.isBinaryStable(key.dataType))
+    case _ => false
+  }
 
   def sorted(rows: SparkPlan, keys: Seq[Expression]): SparkPlan =
     SortExec(keys.map(SortOrder(_, Ascending)), global = false, rows)

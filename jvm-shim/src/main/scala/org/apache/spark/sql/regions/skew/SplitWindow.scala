@@ -4,12 +4,10 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
-import org.apache.spark.sql.catalyst.plans.Inner
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.aggregate._
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
-import org.apache.spark.sql.execution.joins.SortMergeJoinExec
 import org.apache.spark.sql.execution.window.WindowExec
 import org.apache.spark.sql.regions.Refusal
 
@@ -24,8 +22,9 @@ import org.apache.spark.sql.regions.Refusal
  *   slice 2 ─► states ─┴─ shuffle ──┴─► merged ─► join with the rows of slice 2
  * }}}
  *
- * Every row is in one slice, each of its keys in the merged states exactly once, so the inner join brings out each row
- * once. Keys are joined null-safe; they are what the window compares, normalized NaN and zero included.
+ * Every row is in one slice, each of its keys in the merged states exactly once, so the join brings out each row once.
+ * Keys are compared as the aggregates compare them, null included; they are what the window compares, normalized NaN and
+ * zero included.
  */
 private[skew] final class SplitWindow(window: WindowExec, input: ReduceInput, spec: SkewSpec) {
 
@@ -44,17 +43,7 @@ private[skew] final class SplitWindow(window: WindowExec, input: ReduceInput, sp
     val found = keys.map(_.toAttribute)
     def slices = rows(SplitJoin.unsorted(window.child), tasks)
     val values = merged(keys, slices, tasks)
-    val pairs = window.partitionSpec.zip(found)
-    val left = pairs.flatMap { case (key, other) => nullSafe(key, other) }
-    val right = pairs.flatMap { case (key, other) => nullSafe(other, key) }
-    val joined = SortMergeJoinExec(
-      left,
-      right,
-      Inner,
-      None,
-      SplitJoin.sorted(slices, left),
-      SplitJoin.sorted(values, right),
-      isSkewJoin = true)
+    val joined = KeyedValuesExec(slices, values, window.partitionSpec, found)
     Seq(linked(ProjectExec(window.output, joined)))
   }
 
@@ -87,11 +76,6 @@ private[skew] final class SplitWindow(window: WindowExec, input: ReduceInput, sp
     val copied = CopiedExec(shuffle, tasks.map(_.map(_.partition).distinct))
     SplitWindow.ordered(SplitWindow.anywhere(last).withNewChildren(Seq(copied)))
   }
-
-  /** As Spark's joins by `<=>`. */
-  private def nullSafe(key: Expression, other: Expression): Seq[Expression] =
-    if (!key.nullable && !other.nullable) Seq(key)
-    else Seq(Coalesce(Seq(key, Literal.default(key.dataType))), IsNull(key))
 
   private def linked(plan: SparkPlan): SparkPlan = {
     window.logicalLink.foreach(plan.setLogicalLink)
