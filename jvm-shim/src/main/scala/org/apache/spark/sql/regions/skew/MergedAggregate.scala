@@ -74,6 +74,14 @@ private[skew] object MergedAggregate {
     case other => Some(Refusal("ORDER_DEPENDENT", other.prettyName))
   }
 
+  /** Whether another order of its rows, or other parts of them, can end in other last digits. */
+  def rounds(function: AggregateFunction): Boolean = function match {
+    case sum: Sum => hasFloats(sum.child.dataType)
+    case average: Average => Seq(FloatType, DoubleType, LongType).contains(average.child.dataType)
+    case _: CentralMomentAgg | _: Covariance | _: PearsonCorrelation => true
+    case _ => false
+  }
+
   /** 2^32 of the largest 32-bit integers, or 10^10 of the largest decimals, must fit. */
   private def summed(function: AggregateFunction, dataType: DataType): Option[Refusal] = dataType match {
     case ByteType | ShortType | IntegerType => None

@@ -2,6 +2,7 @@ package org.apache.spark.sql.regions.skew
 
 import org.apache.spark.sql.catalyst.expressions.SortOrder
 import org.apache.spark.sql.execution.{SortExec, SparkPlan}
+import org.apache.spark.sql.execution.aggregate.{AggUtils, BaseAggregateExec}
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 
 /** A stage's plan whose inputs are read as a decision says. */
@@ -26,11 +27,25 @@ private[skew] object Rearranged {
   def split(group: ReduceGroup, sliced: SparkPlan, spec: SkewSpec): SparkPlan = {
     def above(plans: Seq[SparkPlan]): SparkPlan = plans match {
       case Seq(_) => sliced
+      case (aggregate: BaseAggregateExec) +: below
+          if group.reliant.exists(_ eq aggregate) && ReduceGroup.complete(aggregate) =>
+        inTwoSteps(aggregate, above(below), spec.tasks.length)
       case plan +: below =>
         val at = plan.children.indexWhere(_ eq below.head)
         plan.withNewChildren(plan.children.updated(at, fitted(plan, at, above(below), spec.tasks.length)))
     }
     above(group.path)
+  }
+
+  /** Slices are aggregated each for itself, and their states after an exchange. */
+  private def inTwoSteps(aggregate: BaseAggregateExec, rows: SparkPlan, tasks: Int): SparkPlan = {
+    val last = AggUtils.planAggregateWithoutDistinct(
+      aggregate.groupingExpressions, aggregate.aggregateExpressions, aggregate.resultExpressions, rows).head
+    val states = last.children.head
+    val sorted = states.withNewChildren(Seq(fitted(states, 0, rows, tasks)))
+    val merged = last.withNewChildren(Seq(fitted(last, 0, sorted, tasks)))
+    aggregate.logicalLink.foreach(merged.setLogicalLink)
+    merged
   }
 
   /** What Spark's own EnsureRequirements would add, for one input. */

@@ -47,6 +47,7 @@ object ReduceInput {
  * @param path from the stage's root to the node that reads them
  * @param join the node, if it is a join whose two inputs are read by nothing in between that a split would change
  * @param window the node, if it is a window of values over whole partitions that can be merged
+ * @param fixed why not even whole partitions may go to other tasks
  * @param refusal why no rows may be split, only partitions be packed and put into another order
  */
 final case class ReduceGroup(
@@ -54,7 +55,8 @@ final case class ReduceGroup(
     inputs: Seq[ReduceInput],
     join: Option[ShuffledJoin],
     refusal: Option[Refusal] = None,
-    window: Option[WindowExec] = None) {
+    window: Option[WindowExec] = None,
+    fixed: Option[Refusal] = None) {
 
   /** As `spark_regions.skew.operators` names it. */
   def operator: String = join.map(_.joinType) match {
@@ -85,6 +87,13 @@ final case class ReduceGroup(
     .orElse(path.reverseIterator.find(p => ReduceGroup.named(p).isDefined).map(_.nodeName))
     .getOrElse(path.last.nodeName)
 
+  /** Whether it relies on them for groups whose states can be merged behind an exchange, instead of their rows. */
+  def reliesForStates: Boolean = reliant.exists {
+    case aggregate: BaseAggregateExec =>
+      ReduceGroup.complete(aggregate) || aggregate.child.isInstanceOf[BaseAggregateExec]
+    case _ => false
+  }
+
   /** The first operator above that needs the rows as they are partitioned. */
   def reliant: Option[SparkPlan] = path.zip(path.drop(1)).reverseIterator.collectFirst {
     case (above, below) if !ReduceGroup.indifferent(above, below) => above
@@ -93,9 +102,32 @@ final case class ReduceGroup(
 
 object ReduceGroup {
 
-  /** Of a stage that is about to run. */
-  def of(plan: SparkPlan): Seq[ReduceGroup] =
-    if (plan.exists(orderMatters)) Nil else below(plan, Nil).filter(_.inputs.forall(movable))
+  /**
+   * Of a stage that is about to run.
+   *
+   * @param digits whether sums of floating-point numbers keep their last digits
+   */
+  def of(plan: SparkPlan, digits: Boolean): Seq[ReduceGroup] =
+    if (plan.exists(orderMatters)) Nil
+    else below(plan, Nil).filter(_.inputs.forall(movable)).map { group =>
+      val rounded = if (digits) group.path.flatMap(rounding) else Nil
+      val shown = group.path.flatMap(firstComer) ++ rounded.map(_._1)
+      group.copy(
+        join = group.join.filter(_ => shown.isEmpty),
+        window = group.window.filter(_ => shown.isEmpty),
+        refusal = group.refusal.orElse(shown.headOption),
+        fixed = rounded.collectFirst { case (refusal, true) => refusal }
+      )
+    }
+
+  /** A sum whose last digits depend on its rows' order, and whether it is of all that a task reads, not key by key. */
+  private def rounding(plan: SparkPlan): Option[(Refusal, Boolean)] = plan match {
+    case aggregate: BaseAggregateExec =>
+      aggregate.aggregateExpressions.find(call => MergedAggregate.rounds(call.aggregateFunction)).map { call =>
+        Refusal("FLOAT_AGGREGATE", call.aggregateFunction.prettyName) -> (call.mode == Partial)
+      }
+    case _ => None
+  }
 
   private def below(plan: SparkPlan, above: Seq[SparkPlan]): Seq[ReduceGroup] = {
     val path = above :+ plan
@@ -144,14 +176,18 @@ object ReduceGroup {
       case _ if inputs.exists(_.isEmpty) => None
       case join: ShuffledJoin if inputs.length == 2 && join.children.forall(rowByRow) =>
         val group = ReduceGroup(path, inputs.flatten, Some(join))
-        val together = group.reliant.filter(_.children.length > 1).map(a => Refusal("CO_PARTITIONED", a.nodeName))
-        together.orElse(path.iterator.flatMap(firstComer).nextOption()) match {
-          case None => Some(group)
-          case refusal => Some(group.copy(join = None, refusal = refusal))
+        group.reliant match {
+          case Some(above) if above.children.length > 1 =>
+            Some(group.copy(join = None, refusal = Some(Refusal("CO_PARTITIONED", above.nodeName))))
+          case _ => Some(group)
         }
       case _ => Some(ReduceGroup(path, inputs.flatten, None, Some(Refusal("CO_PARTITIONED", plan.nodeName))))
     }
   }
+
+  /** An aggregate of rows, in one step, that could be made in two. */
+  def complete(aggregate: BaseAggregateExec): Boolean = aggregate.groupingExpressions.nonEmpty &&
+    aggregate.aggregateExpressions.forall(call => call.mode == Complete && !call.isDistinct)
 
   /** Slices bring rows out in another order: what keeps the first of several that come would show it. */
   private def firstComer(plan: SparkPlan): Option[Refusal] = plan match {

@@ -16,7 +16,11 @@ private[skew] final class SkewDecision(session: SparkSession, runtime: RegionsRu
 
   def apply(plan: SparkPlan): SparkPlan =
     if (!worthAsking) plan
-    else {
+    else if (group.fixed.isDefined) {
+      SkewNote(runtime, session, SkewQuery.of(plan), group.name, None, group.inputs.map(_.stage), started, 0)
+        .refused(group.fixed.get, Nil)
+      plan
+    } else {
       val query = SkewQuery.of(plan)
       val deadline = runtime.plannerDeadlineMillis
       val request = SkewRequest(group, sizes, query, session.sparkContext, cores, deadline, conf)

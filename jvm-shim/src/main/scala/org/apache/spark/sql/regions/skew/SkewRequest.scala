@@ -40,7 +40,7 @@ private[skew] object SkewRequest {
       "hashable" -> group.join.exists(SplitJoin.hashable),
       "sorts" -> group.path.head.exists(_.isInstanceOf[SortExec]),
       "taskMemory" -> taskMemory(context, cores),
-      "reshuffleBytes" -> (if (group.splittable && !group.written && group.reliant.isDefined) total else 0L),
+      "reshuffleBytes" -> (if (group.splittable && !group.written) reshuffled(group, sizes) else 0L),
       "left" -> inputs.head,
       "right" -> inputs.lift(1).orNull
     )
@@ -77,6 +77,17 @@ private[skew] object SkewRequest {
       "rows" -> sum(sizes.map(_.rowsByPartition)),
       "maps" -> sizes.map(_.maps).max,
       "dataBytes" -> sizes.map(_.dataBytes).sum)
+  }
+
+  /** What an exchange above would move: all rows, or the states of groups. A light partition may have a group a row. */
+  private def reshuffled(group: ReduceGroup, sizes: Seq[ShuffleSizes]): Long = {
+    val together = sizes.map(_.bytes).transpose.map(_.sum)
+    if (group.reliant.isEmpty) 0L
+    else if (!group.reliesForStates) together.sum
+    else {
+      val usual = together.sorted.apply(together.length / 2)
+      together.map(math.min(_, usual)).sum
+    }
   }
 
   /** Bytes that a task can hold before it spills, while all cores are busy. */

@@ -30,10 +30,12 @@ final class SkewRule(session: SparkSession) extends AQEShuffleReadRule {
         })
     }
 
+  private def digits: Boolean = !session.sessionState.conf.getConf(RegionsConf.recycleFloatAggregates)
+
   /** Each decision gives another plan, in which the next group has to be found anew. */
   @tailrec
   private def decided(runtime: RegionsRuntime, plan: SparkPlan, done: Set[Int]): SparkPlan =
-    ReduceGroup.of(plan).find(group => !done(group.inputs.head.stage.id)) match {
+    ReduceGroup.of(plan, digits).find(group => !done(group.inputs.head.stage.id)) match {
       case Some(group) =>
         val next = new SkewDecision(session, runtime, group)(plan)
         decided(runtime, next, done ++ group.inputs.map(_.stage.id))
