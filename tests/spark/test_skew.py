@@ -157,6 +157,40 @@ def test_a_skewed_join_is_split(
     assert (join, SPLITS) in kinds(spark, start)
 
 
+def test_a_group_by_above_a_cut_join_moves_states(plain: SparkSession, always: SparkSession) -> None:
+    """The sort-merge join's order lets Spark aggregate in one step; the slices need two, and an exchange between."""
+    text = (
+        "SELECT /*+ MERGE(r) */ l.k_int, count(*) AS c, sum(l.n) FILTER (WHERE r.n % 2 = 0) AS s "
+        "FROM heavy0 l JOIN light0 r ON l.k_int = r.k_int GROUP BY l.k_int"
+    )
+    same(plain, always, text)
+    executed = explained(always, text).split("== Physical Plan ==")[1].split("== Initial Plan ==")[0]
+    steps = [line for line in executed.splitlines() if "Aggregate(" in line]
+    assert len(steps) == 2 and "partial_sum" in steps[1], executed
+    assert "by a hash table" in explained(always, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # Part by part, in other parts with us: nothing may be arranged.
+        "SELECT sum(l.v / 7.0D) FROM heavy0 l FULL JOIN light0 r ON l.k_int = r.k_int",
+        # Key by key, in the order of the partition: only its rows must stay together.
+        "SELECT l.k_int, avg(l.n) FROM heavy0 l JOIN light0 r ON l.k_int = r.k_int GROUP BY l.k_int",
+    ],
+)
+def test_sums_that_round_keep_their_digits(
+    spark: SparkSession, plain: SparkSession, always: SparkSession, text: str
+) -> None:
+    start = seen(spark)
+    expected, found = (session.sql(text).collect() for session in (plain, always))
+    assert sorted(map(repr, expected)) == sorted(map(repr, found))
+    settle(spark)
+    codes = {str(each["code"]) for each in decisions(spark) if each["query"] > start}
+    assert "FLOAT_AGGREGATE" in codes
+    assert "SPLIT_BY_RECORDS" not in codes
+
+
 GROUPED = {
     "window": "SELECT n, k_int, row_number() OVER (PARTITION BY k_int ORDER BY n) AS r FROM heavy0",
     "collected": "SELECT k_int, sort_array(collect_list(n)) AS all FROM heavy1 GROUP BY k_int",
