@@ -42,11 +42,14 @@ class Spread(StrEnum):
     ANY: every row, as long as each task sees all rows of the other input that it may meet.
     KNOWN_KEYS: rows of heavy keys, where each task is known to get at least one of them. Without a further condition
     every row of the other input then meets a partner in every task, so that none of them is taken for unmatched.
+    AS_KEYS: no row comes out, only whether a key is there. Of a written shuffle, each task reads the distinct keys of
+    its part; without a further condition, one more task joins with all of them.
     NEVER: the rows of a key stay together.
     """
 
     ANY = "any"
     KNOWN_KEYS = "known_keys"
+    AS_KEYS = "as_keys"
     NEVER = "never"
 
 
@@ -75,9 +78,11 @@ SPREADS: Mapping[tuple[Operator, Input], Spread] = MappingProxyType(
         (Operator.RIGHT_JOIN, Input.RIGHT): Spread.ANY,
         (Operator.FULL_JOIN, Input.LEFT): Spread.KNOWN_KEYS,
         (Operator.FULL_JOIN, Input.RIGHT): Spread.KNOWN_KEYS,
-        # A row of the left side comes out at most once: its partners may not be spread.
+        # A row of the left side comes out at most once: its partners may be spread only as keys.
         (Operator.SEMI_JOIN, Input.LEFT): Spread.ANY,
         (Operator.ANTI_JOIN, Input.LEFT): Spread.ANY,
+        (Operator.SEMI_JOIN, Input.RIGHT): Spread.AS_KEYS,
+        (Operator.ANTI_JOIN, Input.RIGHT): Spread.AS_KEYS,
         (Operator.MERGEABLE_AGGREGATE, Input.LEFT): Spread.ANY,
         (Operator.PARTITION_WINDOW, Input.LEFT): Spread.ANY,
         (Operator.LIMITED_WINDOW, Input.LEFT): Spread.ANY,

@@ -30,7 +30,7 @@ class Split:
     :param verify: decided before the shuffle is written. If then some slice has no row of the spread input, one task
         must read all slices: it would take rows of the other input for unmatched
     :param unmatched: no slice brings out unmatched rows of the other input. A further task does, from the keys of all
-        slices
+        slices. The right side of a semi or anti join is there as keys only: its slices bring out nothing else
     :param hashed: each slice looks its partners up in a table of the other input, instead of sorting both
     """
 

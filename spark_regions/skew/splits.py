@@ -97,6 +97,8 @@ def _refusal(stage: Stage, side: Input) -> Decline | None:
 def _key_refusal(stage: Stage, load: KeyLoad) -> Decline | None:
     if (found := _refusal(stage, load.side)) is not None:
         return found
+    if spread(stage.operator, load.side) is Spread.AS_KEYS:
+        return Decline(Kind.RECORDS, "WRONG_SIDE", stage.operator.value)
     if _only_known_keys(stage, load) and stage.residual:
         return Decline(Kind.RECORDS, "UNMATCHED_ROWS", stage.operator.value)
     return None
@@ -134,8 +136,14 @@ def _whole_partition(stage: Stage, number: int, seconds: float, target: float, c
     wanted = min(wanted, _worthwhile(stage, wanted, seconds, again, shuffle.bytes[number], costs))
     if wanted < 2:
         return Decline(Kind.RECORDS, "MIGRATION_TOO_SLOW", f"{seconds:.2f} s")
-    unmatched = spread(stage.operator, side) is not Spread.ANY
-    looked_up = stage.hashable and other is not None and again * other.data_ratio <= TABLE_BYTES
+    allowed = spread(stage.operator, side)
+    unmatched = allowed is not Spread.ANY
+    looked_up = (
+        allowed is not Spread.AS_KEYS
+        and stage.hashable
+        and other is not None
+        and again * other.data_ratio <= TABLE_BYTES
+    )
     split = Split(number, None, wanted, side, other is not None, unmatched=unmatched, hashed=looked_up)
     if not stage.observed:
         return split
@@ -154,7 +162,7 @@ def _whole_partition(stage: Stage, number: int, seconds: float, target: float, c
 def _spreads_whole(stage: Stage, side: Input) -> bool:
     """Without counted keys, unmatched rows take a pass of their own, over a shuffle that is written."""
     allowed = spread(stage.operator, side)
-    return allowed is Spread.ANY or (allowed is Spread.KNOWN_KEYS and stage.observed and not stage.residual)
+    return allowed is Spread.ANY or (allowed is not Spread.NEVER and stage.observed and not stage.residual)
 
 
 def _whole_refusal(stage: Stage) -> Decline:

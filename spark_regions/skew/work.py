@@ -9,7 +9,7 @@ from statistics import median
 
 from spark_regions.skew.boundaries import weights
 from spark_regions.skew.keys import KeyLoad, key_loads
-from spark_regions.skew.operators import Operator
+from spark_regions.skew.operators import Operator, Spread, spread
 from spark_regions.skew.packing import in_order
 from spark_regions.skew.spec import Kind, Piece, SkewSpec, Split
 from spark_regions.skew.stage import Costs, Stage
@@ -59,35 +59,37 @@ def phases(
         sum(map(of, task)) + stage.spill_seconds(sum(map(pieces.sorted_data, task)), costs) + costs.task_seconds
         for task in spec.tasks
     )
-    spread = [split for split in spec.splits if split.helpers > 1]
+    spreads = [split for split in spec.splits if split.helpers > 1]
     replicated = sum(
-        pieces.other_bytes(split) * (split.helpers - 1) for split in spread if split.replicate and split.key is not None
+        pieces.other_bytes(split) * (split.helpers - 1)
+        for split in spreads
+        if split.replicate and split.key is not None
     )
     found = [Phase(replicated * costs.write_seconds_per_byte / stage.cores, main)]
-    if checked := [split for split in spread if split.unmatched]:
+    if checked := [split for split in spreads if split.unmatched]:
         # The keys of all slices first; they tell which rows of the other input stay unmatched.
         keys = [
             pieces.bytes(split) / split.helpers * KEY_PASS * costs.read_seconds_per_byte + costs.task_seconds
             for split in checked
             for _ in range(split.helpers)
         ]
-        last = [pieces.other_bytes(split) * costs.read_seconds_per_byte + costs.task_seconds for split in checked]
+        last = [pieces.rest_seconds(split) + costs.task_seconds for split in checked]
         found = [Phase(0.0, tuple(keys)), Phase(found[0].before + costs.stage_seconds, (*main, *last))]
-    if spread and stage.operator is Operator.PARTITION_WINDOW:
+    if spreads and stage.operator is Operator.PARTITION_WINDOW:
         # The value of each key first, from a pass over its rows; then every slice brings out its rows with it.
         partial = [
             pieces.read_bytes(split) * KEY_PASS * costs.read_seconds_per_byte + costs.task_seconds
-            for split in spread
+            for split in spreads
             for _ in range(split.helpers)
         ]
         found = [Phase(0.0, tuple(partial)), Phase(found[0].before + costs.stage_seconds, main)]
-    elif spread and stage.operator in (Operator.MERGEABLE_AGGREGATE, Operator.LIMITED_WINDOW):
+    elif spreads and stage.operator in (Operator.MERGEABLE_AGGREGATE, Operator.LIMITED_WINDOW):
         merges = [
             stage.state_ratio * pieces.bytes(split) * costs.read_seconds_per_byte + costs.task_seconds
-            for split in spread
+            for split in spreads
         ]
         found.append(Phase(costs.stage_seconds, tuple(sorted(merges, reverse=True))))
-    if spread and stage.reshuffle_bytes:
+    if spreads and stage.reshuffle_bytes:
         rate = costs.write_seconds_per_byte + costs.read_seconds_per_byte
         each = stage.reshuffle_bytes * rate / stage.cores + costs.task_seconds
         found.append(Phase(costs.stage_seconds, (each,) * stage.cores))
@@ -154,12 +156,23 @@ class _Pieces:
         other = self._stage.input(split.spread.other)
         return other.bytes[split.partition] if other else 0.0
 
+    def as_keys(self, split: Split) -> bool:
+        return spread(self._stage.operator, split.spread) is Spread.AS_KEYS
+
+    def rest_seconds(self, split: Split) -> float:
+        """Of the task that joins the other input with the keys of all slices: all its work, or what is left of it."""
+        if not self.as_keys(split):
+            return self.other_bytes(split) * self._costs.read_seconds_per_byte
+        own, other = self.bytes(split), self.other_bytes(split)
+        whole = self._rest.get(split.partition, self._stage.seconds[split.partition])
+        return whole * other / (own + other) if own + other else 0.0
+
     def sorted_data(self, piece: Piece) -> float:
         """Bytes in memory that a piece adds to what its task sorts."""
         split = self._splits.get((piece.partition, piece.key))
         if split is None or split.helpers < 2:
             return self._stage.data(piece.partition) if piece.key is None else 0.0
-        if split.hashed or self._stage.operator is Operator.PARTITION_WINDOW:
+        if split.hashed or self.as_keys(split) or self._stage.operator is Operator.PARTITION_WINDOW:
             return 0.0
         shuffle, other = self._stage.input(split.spread), self._stage.input(split.spread.other)
         copied = self.other_bytes(split) * other.data_ratio if other and split.replicate else 0.0
@@ -183,6 +196,8 @@ class _Pieces:
         whole += self._skipped(piece, split) * self._costs.read_seconds_per_byte
         if split is None or split.helpers < 2:
             return whole
+        if self.as_keys(split):
+            return 0.0  # its rows are read for their keys, before
         mine = whole * self._part(split, piece.slice)
         if split.replicate and piece.key is None and self._stage.observed:
             # Each slice works through all copied rows, not only reads them.

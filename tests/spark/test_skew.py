@@ -146,6 +146,16 @@ def test_joins_by_chance(spark: SparkSession, plain: SparkSession, always: Spark
             "SortMergeJoin Inner",
         ),
         ("SELECT n FROM heavy0 l WHERE k_int IN (SELECT k_int FROM light0)", "SortMergeJoin LeftSemi"),
+        ("SELECT n FROM light0 l LEFT SEMI JOIN heavy0 r ON l.k_int = r.k_int", "SortMergeJoin LeftSemi"),
+        ("SELECT n FROM light1 l LEFT ANTI JOIN heavy1 r ON l.k_double = r.k_double", "SortMergeJoin LeftAnti"),
+        (
+            "SELECT n FROM light0 l WHERE n < 9 OR EXISTS (SELECT 1 FROM heavy0 r WHERE r.k_int = l.k_int)",
+            "SortMergeJoin ExistenceJoin",
+        ),
+        (
+            "SELECT /*+ SHUFFLE_HASH(r) */ n FROM light2 l LEFT ANTI JOIN heavy2 r ON l.k_text = r.k_text",
+            "ShuffledHashJoin LeftAnti",
+        ),
     ],
 )
 def test_a_skewed_join_is_split(

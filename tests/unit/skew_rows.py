@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 
-from spark_regions.skew.operators import JOINS, Input, Operator
+from spark_regions.skew.operators import JOINS, Input, Operator, Spread, spread
 from spark_regions.skew.sketch import HeavyHitters
 from spark_regions.skew.spec import Kind, SkewSpec
 from spark_regions.skew.stage import Shuffle, Stage, heavy_keys
@@ -152,22 +152,29 @@ def joined(stage, spec, left, right, condition=None):
         splits = {checked.get((piece.partition, piece.key)) for piece in task}
         assert len(task) == 1 or splits == {None}, "a slice has a task of its own"
         split = splits.pop()
+        if split and as_keys(stage.operator, split):
+            continue  # only its keys count, see below
         operator = without_unmatched(stage.operator, split.spread) if split else stage.operator
         found.update(join(operator, one, two, condition))
     for place, split in checked.items():
-        found.update(unmatched(spec, place, split, left, right, partitions))
+        found.update(unmatched(spec, place, split, left, right, partitions, stage.operator))
     return found
 
 
-def unmatched(spec, place, split, left, right, partitions):
-    """Rows of the input that is not spread whose key is in no slice."""
+def as_keys(operator, split):
+    return spread(operator, split.spread) is Spread.AS_KEYS
+
+
+def unmatched(spec, place, split, left, right, partitions, operator):
+    """Rows of the input that is not spread whose key is in no slice; of a semi join, in some."""
     keyed = {(other.partition, other.key) for other in spec.splits if other.key is not None}
 
     def here(row):
         number = partition_of(row.key, partitions)
         return number == place[0] and (number, row.key) not in keyed
 
-    spread, other = (left, right) if split.spread is Input.LEFT else (right, left)
-    keys = {row.key for row in spread if here(row) and row.key != NULL}
-    rows = [row.number for row in other if here(row) and row.key not in keys]
+    cut, other = (left, right) if split.spread is Input.LEFT else (right, left)
+    keys = {row.key for row in cut if here(row) and row.key != NULL}
+    met = operator is Operator.SEMI_JOIN
+    rows = [row.number for row in other if here(row) and (row.key in keys) is met]
     return [(None, row) if split.spread is Input.LEFT else (row, None) for row in rows]

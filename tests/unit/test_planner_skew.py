@@ -60,6 +60,8 @@ def decided(**stage: Any) -> dict[str, Any]:
         ("left_join", LIGHT, HEAVY, True),
         ("left_join", HEAVY, LIGHT, None),
         ("semi_join", HEAVY, LIGHT, None),
+        ("semi_join", LIGHT, HEAVY, True),
+        ("anti_join", LIGHT, HEAVY, True),
     ],
 )
 def test_a_heavy_partition_is_cut_by_map_tasks(
@@ -90,7 +92,10 @@ def test_one_block_is_dealt_row_by_row_where_it_comes_out_the_same_again() -> No
     ("stage", "code"),
     [
         ({"residual": True}, "UNMATCHED_ROWS"),
-        ({"operator": "semi_join", "left": shuffle(LIGHT), "right": shuffle(HEAVY)}, "NO_HEAVY_KEYS"),
+        (
+            {"operator": "semi_join", "left": shuffle(LIGHT), "right": shuffle(HEAVY), "residual": True},
+            "GAIN_TOO_SMALL",
+        ),
         ({"operator": "window", "right": None}, "NOT_MERGEABLE"),
         ({"left": shuffle(LIGHT)}, "BALANCED"),
     ],

@@ -165,7 +165,7 @@ def test_both_sides_of_an_outer_join_may_be_spread_where_the_keys_are_known():
         assert [split.verify for split in observed.splits if split.helpers > 1] == [False]
         assert observed.predicted_makespan > planned.predicted_makespan, "tasks read past the rows of others"
     assert not any(split.verify for split in repair(stage(Operator.LEFT_JOIN)).splits)
-    assert spread(Operator.ANTI_JOIN, Input.RIGHT) is Spread.NEVER
+    assert spread(Operator.ANTI_JOIN, Input.RIGHT) is Spread.AS_KEYS
 
 
 def test_null_keys_are_spread_without_copies():

@@ -83,7 +83,7 @@ final case class ReduceGroup(
   /** Whether rows of a partition may go to several tasks. */
   def splittable: Boolean = join.isDefined || window.isDefined || written
 
-  def name: String = join.map(j => s"${j.nodeName} ${j.joinType}")
+  def name: String = join.map(j => s"${j.nodeName} ${j.joinType.toString.takeWhile(_ != '(')}")
     .orElse(path.reverseIterator.find(p => ReduceGroup.named(p).isDefined).map(_.nodeName))
     .getOrElse(path.last.nodeName)
 

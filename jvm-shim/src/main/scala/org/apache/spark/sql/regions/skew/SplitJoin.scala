@@ -26,6 +26,12 @@ import org.apache.spark.sql.execution.joins._
  * of all slices, found in parallel. It is right only if a partner is found by its keys alone: the join has no further
  * condition.
  *
+ * A semi or anti join whose right side is split needs no more of it than its keys:
+ *
+ * {{{
+ *   L semi R = L semi keys(R),   L anti R = L anti keys(R)
+ * }}}
+ *
  * Slices whose other input is small look their partners up in a table of it, so that no slice has to be sorted.
  */
 private[skew] final class SplitJoin(join: ShuffledJoin, left: ReduceInput, right: ReduceInput, spec: SkewSpec) {
@@ -52,6 +58,7 @@ private[skew] final class SplitJoin(join: ShuffledJoin, left: ReduceInput, right
   private def slices(tasks: Seq[Seq[TaskPiece]], leftSplit: Boolean): Seq[SparkPlan] = {
     val joinType = (join.joinType, leftSplit) match {
       case _ if tasks.isEmpty => join.joinType
+      case (LeftExistence(_), false) => return Nil // of the right side, only the keys count
       case (FullOuter, true) => LeftOuter
       case (FullOuter, false) => RightOuter
       case (RightOuter, true) | (LeftOuter, false) => Inner
@@ -114,13 +121,17 @@ private[skew] final class SplitJoin(join: ShuffledJoin, left: ReduceInput, right
       else (side(SplitJoin.unsorted(join.right), right, tasks, isLeft = false), join.rightKeys)
     val keys = distinct(spread, spreadKeys)
     val found = keys.output
+    val joinType = join.joinType match {
+      case existence @ LeftExistence(_) => existence
+      case _ => LeftAnti
+    }
     val count = tasks.length
     val unmatched = join match {
       case _: ShuffledHashJoinExec =>
-        ShuffledHashJoinExec(keptKeys, found, LeftAnti, BuildRight, None, byKey(kept, keptKeys, count),
+        ShuffledHashJoinExec(keptKeys, found, joinType, BuildRight, None, byKey(kept, keptKeys, count),
           byKey(keys, found, count))
       case _ =>
-        SortMergeJoinExec(keptKeys, found, LeftAnti, None, SplitJoin.sorted(byKey(kept, keptKeys, count), keptKeys),
+        SortMergeJoinExec(keptKeys, found, joinType, None, SplitJoin.sorted(byKey(kept, keptKeys, count), keptKeys),
           SplitJoin.sorted(byKey(keys, found, count), found))
     }
     Seq(unmatched)
