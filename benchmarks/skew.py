@@ -11,6 +11,7 @@ python -m benchmarks.skew [--scale 1] [--rounds 3] [--kinds full_join window] [-
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -58,8 +59,10 @@ def tables(folder: Path, scale: float, distribution: str) -> dict[str, str]:
     import pyarrow.parquet
 
     place = folder / f"skew-{scale:g}-{distribution}"
-    files = {"large": place / "large", "small": place / "small"}
     if not place.exists():
+        # Renamed when it is whole: what was interrupted is made again.
+        making = place.with_name(f".{place.name}-{os.getpid()}")
+        files = {name: making / name for name in ("large", "small")}
         chance = numpy.random.default_rng(11)
         rows = int(ROWS * scale)
         files["large"].mkdir(parents=True)
@@ -75,7 +78,8 @@ def tables(folder: Path, scale: float, distribution: str) -> dict[str, str]:
             pyarrow.parquet.write_table(pyarrow.table(columns), files["large"] / f"part-{number}.parquet")
         small = {"k": numpy.arange(0, KEYS, 2), "w": numpy.arange(0, KEYS, 2) % 7}
         pyarrow.parquet.write_table(pyarrow.table(small), files["small"] / "part-0.parquet")
-    return {name: str(file) for name, file in files.items()}
+        making.rename(place)
+    return {name: str(place / name) for name in ("large", "small")}
 
 
 def _keys(chance: Any, distribution: str, count: int) -> Any:
@@ -159,7 +163,7 @@ def one(three: dict[str, Driver], text: str, rounds: int, warm_ups: int, cores: 
     def ratio(ours: str, side: str, theirs: str) -> float:
         return round(sides["ours"][ours] / sides[side][theirs], 3)
 
-    decided = next((action for action in answers["ours"][-1]["actions"] if action["node"] < 0), {})
+    decided: dict[str, Any] = next((action for action in answers["ours"][-1]["actions"] if action["node"] < 0), {})
     return {
         "identical": len({answer["digest"] for each in answers.values() for answer in each}) == 1,
         "ours_over_aqe": ratio("makespan", "aqe", "makespan"),
