@@ -63,12 +63,13 @@ def _shuffle(record: Any) -> Shuffle:
     if outside:
         raise ValueError(f"keys outside of all partitions: {outside}")
     blocks = {int(at): tuple(int(each) for each in sizes) for at, sizes in record.get("blocks", {}).items()}
+    sizes = tuple(int(each) for each in record["bytes"])
     return Shuffle(
-        bytes=tuple(int(each) for each in record["bytes"]),
+        bytes=sizes,
         rows=rows,
         keys=keys,
         maps=int(record.get("maps", 1)),
         blocks=blocks,
         repeatable=bool(record.get("repeatable", False)),
-        data_bytes=int(record.get("dataBytes", 0)),
+        data_ratio=max(int(record.get("dataBytes", 0)) / max(sum(sizes), 1), 1.0),
     )

@@ -63,7 +63,7 @@ class Shuffle:
     :param maps: number of map tasks
     :param blocks: of a partition, the bytes from each map task, where known
     :param repeatable: a map task that runs again writes the same rows in the same order
-    :param data_bytes: of all rows in memory, before they were compressed; 0: unknown
+    :param data_ratio: bytes in memory, before they were compressed, by bytes in the shuffle
     """
 
     bytes: tuple[int, ...]
@@ -72,13 +72,7 @@ class Shuffle:
     maps: int = 1
     blocks: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     repeatable: bool = False
-    data_bytes: int = 0
-
-    @property
-    def data_ratio(self) -> float:
-        """Bytes in memory by bytes in the shuffle."""
-        written = sum(self.bytes)
-        return max(self.data_bytes / written, 1.0) if written else 1.0
+    data_ratio: float = 1.0
 
     def key_rows(self) -> dict[str, float]:
         """Rows of each heavy key: the middle of its bounds, made narrower by what its partition holds."""

@@ -134,7 +134,7 @@ def test_slices_look_partners_up_where_the_other_input_is_small() -> None:
     assert all("hashed" not in each for each in decided(left=shuffle(HEAVY), right=wide, hashable=True)["partitions"])
 
 
-def test_what_a_task_cannot_hold_is_priced_and_cut() -> None:
+def test_what_a_task_cannot_hold_is_priced() -> None:
     """Two fifths in one partition on two cores are balanced, but more than a sorting task's memory."""
     sizes = [400 * MB // 15] * 15 + [250 * MB]
     fits = decided(cores=2, operator="left_join", left=shuffle(sizes))

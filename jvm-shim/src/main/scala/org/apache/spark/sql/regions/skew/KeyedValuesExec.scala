@@ -2,6 +2,8 @@ package org.apache.spark.sql.regions.skew
 
 import java.util.HashMap
 
+import scala.jdk.CollectionConverters._
+
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
@@ -25,12 +27,14 @@ private[skew] final case class KeyedValuesExec(
   override def nodeName: String = "KeyedValues"
 
   override protected def doExecute(): RDD[InternalRow] = {
-    val keyed = new KeyedValues(byKey(left, rowKeys), byKey(right, valueKeys), rowKeys, valueKeys, tableBytes)
+    val keyed = new KeyedValues(
+      SplitJoin.sorted(left, rowKeys),
+      SplitJoin.sorted(right, valueKeys),
+      rowKeys,
+      valueKeys,
+      tableBytes)
     left.execute().zipPartitions(right.execute())(keyed.join)
   }
-
-  private def byKey(plan: SparkPlan, keys: Seq[Expression]): SortExec =
-    SortExec(keys.map(SortOrder(_, Ascending)), global = false, plan)
 
   override def stringArgs: Iterator[Any] = Iterator(rowKeys.mkString("[", ", ", "]"))
 
@@ -60,7 +64,7 @@ private final class KeyedValues(
       bytes += value.getSizeInBytes + itsKey.getSizeInBytes + KeyedValues.entryBytes
       require(table.put(itsKey, value) == null, "a key with two values")
     }
-    if (found.hasNext) sorted(mine, table.values.iterator, found.map(unsafe(_))) else looked(mine, table)
+    if (found.hasNext) sorted(mine, table.values.iterator.asScala ++ found.map(unsafe(_))) else looked(mine, table)
   }
 
   private def looked(mine: Iterator[InternalRow], table: HashMap[UnsafeRow, UnsafeRow]): Iterator[InternalRow] = {
@@ -73,19 +77,7 @@ private final class KeyedValues(
     }
   }
 
-  private def sorted(
-      mine: Iterator[InternalRow],
-      first: java.util.Iterator[UnsafeRow],
-      others: Iterator[UnsafeRow]): Iterator[InternalRow] = {
-    val all = new Iterator[UnsafeRow] {
-      override def hasNext: Boolean = first.hasNext || others.hasNext
-      override def next(): UnsafeRow =
-        if (first.hasNext) {
-          val row = first.next()
-          first.remove()
-          row
-        } else others.next()
-    }
+  private def sorted(mine: Iterator[InternalRow], all: Iterator[UnsafeRow]): Iterator[InternalRow] = {
     val unsafe = UnsafeProjection.create(rows.child.output, rows.child.output)
     val (theirs, key, itsKey) = (values.createSorter().sort(all), rowKey, valueKey)
     val ordered = rows.createSorter().sort(mine.map(unsafe(_)))

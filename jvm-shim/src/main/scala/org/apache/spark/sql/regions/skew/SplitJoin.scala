@@ -38,34 +38,31 @@ private[skew] final class SplitJoin(join: ShuffledJoin, left: ReduceInput, right
 
   def apply(): SparkPlan = {
     val (apart, others) = spec.tasks.partition(_.exists(split(_).exists(_.unmatched)))
-    val (looked, plain) = others.partition(_.exists(split(_).exists(_.hashed)))
     require(apart.isEmpty || join.condition.isEmpty, "unmatched rows of a join with a further condition")
     val (lefts, rights) = apart.partition(_.exists(piece => spec.splits(piece.partition).left))
     val parts = slices(lefts, leftSplit = true) ++ slices(rights, leftSplit = false) ++
-      bySide(looked).map(sliced(_, join.joinType)) ++ (if (plain.isEmpty) Nil else Seq(sliced(plain, join.joinType))) ++
+      joined(others, join.joinType) ++
       rest(lefts, leftSplit = true) ++ rest(rights, leftSplit = false)
     if (parts.length == 1) parts.head else linked(UnionExec(parts.map(shaped)))
   }
 
   private def split(piece: TaskPiece): Option[Split] = spec.splits.get(piece.partition)
 
-  /** Tables are built of the side that is not split. */
-  private def bySide(tasks: Seq[Seq[TaskPiece]]): Seq[Seq[Seq[TaskPiece]]] = {
-    val (lefts, rights) = tasks.partition(_.exists(split(_).exists(_.left)))
-    Seq(lefts, rights).filter(_.nonEmpty)
-  }
-
-  private def slices(tasks: Seq[Seq[TaskPiece]], leftSplit: Boolean): Seq[SparkPlan] = {
-    val joinType = (join.joinType, leftSplit) match {
-      case _ if tasks.isEmpty => join.joinType
-      case (LeftExistence(_), false) => return Nil // of the right side, only the keys count
-      case (FullOuter, true) => LeftOuter
-      case (FullOuter, false) => RightOuter
-      case (RightOuter, true) | (LeftOuter, false) => Inner
+  private def slices(tasks: Seq[Seq[TaskPiece]], leftSplit: Boolean): Seq[SparkPlan] =
+    (join.joinType, leftSplit) match {
+      case _ if tasks.isEmpty => Nil
+      case (LeftExistence(_), false) => Nil // of the right side, only the keys count
+      case (FullOuter, true) => joined(tasks, LeftOuter)
+      case (FullOuter, false) => joined(tasks, RightOuter)
+      case (RightOuter, true) | (LeftOuter, false) => joined(tasks, Inner)
       case (other, _) => throw new IllegalArgumentException(s"unmatched rows of a $other join")
     }
+
+  /** Those that look partners up, by the side that is split: tables are built of the other one. */
+  private def joined(tasks: Seq[Seq[TaskPiece]], joinType: JoinType): Seq[SparkPlan] = {
     val (looked, sorted) = tasks.partition(_.exists(split(_).exists(_.hashed)))
-    Seq(looked, sorted).filter(_.nonEmpty).map(sliced(_, joinType))
+    val (lefts, rights) = looked.partition(_.exists(split(_).exists(_.left)))
+    Seq(lefts, rights, sorted).filter(_.nonEmpty).map(sliced(_, joinType))
   }
 
   private def sliced(tasks: Seq[Seq[TaskPiece]], joinType: JoinType): SparkPlan = {
@@ -180,7 +177,7 @@ private[skew] object SplitJoin {
     case _ => false
   }
 
-  def sorted(rows: SparkPlan, keys: Seq[Expression]): SparkPlan =
+  def sorted(rows: SparkPlan, keys: Seq[Expression]): SortExec =
     SortExec(keys.map(SortOrder(_, Ascending)), global = false, rows)
 
   /** A sort would be in vain below an exchange, or below another sort. */
