@@ -31,6 +31,7 @@ BENCHMARKS = (
     "batch",
     "region_plans",
     "skew",
+    "skew_overhead",
     "skew_simulation",
     "ui",
 )
@@ -75,6 +76,11 @@ HEADLINES: dict[str, tuple[tuple[str, str, str], ...]] = {
     "skew": (
         ("median_ours_over_aqe", "skewed stages, ours / adaptive execution", "<= 0.90"),
         ("largest_ours_over_aqe_unskewed", "stages without skew, ours / adaptive execution", "<= 1.05"),
+    ),
+    "skew_overhead": (
+        ("with_over_without", "121 TPC queries, skew repair on / off", "<= 1.02"),
+        ("with_over_plain", "the same, on / plain", ""),
+        ("stages_arranged", "stages arranged where sizes alone decide", ""),
     ),
     "skew_simulation": (
         ("largest_ours_over_bound", "simulated makespan / bound, by workers: rows may be spread", "<= 1.10"),

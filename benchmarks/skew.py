@@ -138,8 +138,8 @@ def run(
                 driver.ask("register", tables=files)
             for kind in kinds:
                 found[f"{kind} {distribution}"] = each = one(three, QUERIES[kind], options.rounds, warm_ups, cores)
-                differing += [] if each.pop("identical") else [f"{kind} {distribution}"]
                 print(kind, distribution, each, file=sys.stderr, flush=True)
+                differing += [] if each.pop("identical") else [f"{kind} {distribution}"]
         versions = three["ours"].versions
     skewed = [each for name, each in found.items() if not name.endswith(CONTROL)]
     even = [each["cpu_ours_over_aqe"] for name, each in found.items() if name.endswith(CONTROL)]

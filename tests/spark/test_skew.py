@@ -267,6 +267,63 @@ def test_a_repartition_before_a_write(
     assert done == ({SPLITS} if split else set())
 
 
+# Filtered at run time only, so that adaptive execution turns the join of a written shuffle into a broadcast join.
+FEW = "(SELECT * FROM light0 WHERE padding = repeat('x', int(n % 50)) AND v < 9)"
+STREAMED = {
+    "joined, then grouped by its key": (
+        f"SELECT l.k_int, count(*) AS c, sum(r.n) AS s FROM heavy0 l JOIN {FEW} r ON l.k_int = r.k_int GROUP BY l.k_int",
+        {"spark.sql.adaptive.autoBroadcastJoinThreshold": "10m"},
+        "BroadcastHashJoin",
+    ),
+    "placed by hand, joined, grouped by another key": (
+        "SELECT /*+ BROADCAST(r) */ r.v, count(*) AS c, max(l.n) AS m FROM (SELECT /*+ REPARTITION(k_int) */ * "
+        "FROM heavy1) l LEFT JOIN light1 r ON l.k_int = r.k_int AND l.v <= r.v GROUP BY r.v",
+        {},
+        "BroadcastHashJoin",
+    ),
+    "placed by hand, compared with each, exploded, grouped": (
+        "SELECT /*+ BROADCAST(r) */ l.k_int, max(x) AS m, count(r.n) AS c FROM (SELECT /*+ REPARTITION(k_int) */ *, "
+        "array(n, v) AS a FROM heavy2) l LEFT JOIN (SELECT * FROM light2 WHERE n < 3) r ON l.v < r.v "
+        "LATERAL VIEW explode(l.a) AS x GROUP BY l.k_int",
+        {},
+        "BroadcastNestedLoopJoin",
+    ),
+    "placed by hand, its strings compared": (
+        "SELECT k_int, max(padding) AS p, count(*) AS c FROM (SELECT /*+ REPARTITION(k_int) */ * FROM heavy1)"
+        " GROUP BY k_int",
+        {},
+        "SortAggregate",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STREAMED)
+def test_rows_that_go_their_own_way_are_cut(spark: SparkSession, tables: Path, name: str) -> None:
+    text, confs, operator = STREAMED[name]
+    start = seen(spark)
+    same(session_of(spark, tables, PLAIN | confs), session_of(spark, tables, ALWAYS | confs), text)
+    assert (operator, SPLITS) in kinds(spark, start)
+
+
+def test_rows_placed_by_hand_stay_where_they_can_be_seen(spark: SparkSession, always: SparkSession) -> None:
+    """The user asked for all rows of a key in one partition, and a function, or the caller, may count on it."""
+    placed = always.table("heavy0").select("n", "v", "k_int").repartition("k_int")
+    small = always.table("light0").select("v", "n").withColumnRenamed("n", "m").hint("broadcast")
+    start = seen(spark)
+
+    def keys(batches):  # type: ignore[no-untyped-def]
+        import pandas
+
+        found = pandas.concat(list(batches) or [pandas.DataFrame({"k_int": []})])["k_int"]
+        yield pandas.DataFrame({"k_int": found.drop_duplicates().astype("Int32")})
+
+    once = placed.mapInPandas(keys, "k_int int").collect()
+    assert len(once) == len({row.k_int for row in once}), "a key came in two partitions"
+    partitions = placed.join(small, "v").rdd.map(lambda row: row.k_int).glom().collect()
+    assert sum(len(set(each)) for each in partitions) == len({key for each in partitions for key in each})
+    assert SPLITS not in {kind for _, kind in kinds(spark, start)}
+
+
 def tables_of(session: SparkSession, name: str) -> str:
     """The folder of a table."""
     return session.table(name).inputFiles()[0].removeprefix("file://").rpartition("/")[0]

@@ -15,15 +15,15 @@ private[skew] object Rearranged {
     }
 
   /** One input, of which partitions are read in slices. */
-  def written(group: ReduceGroup, spec: SkewSpec): SparkPlan = {
+  def streamed(group: ReduceGroup, spec: SkewSpec): SparkPlan = {
     val tasks = spec.tasks.map(
       _.map { piece =>
         piece.slice.fold(ReadPiece(piece.partition))(slice => spec.splits(piece.partition).piece(slice))
       })
-    replaced(group.path.head, group.inputs.head.read, read(group.inputs.head, tasks))
+    split(group, read(group.inputs.head, tasks), spec)
   }
 
-  /** The join or window in slices, and above it the exchange that an operator needs which relied on the partitions. */
+  /** The join, window or read in slices, and above it the exchange that an operator needs which relied on the partitions. */
   def split(group: ReduceGroup, sliced: SparkPlan, spec: SkewSpec): SparkPlan = {
     def above(plans: Seq[SparkPlan]): SparkPlan = plans match {
       case Seq(_) => sliced

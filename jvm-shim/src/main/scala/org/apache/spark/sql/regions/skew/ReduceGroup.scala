@@ -2,6 +2,7 @@ package org.apache.spark.sql.regions.skew
 
 import org.apache.spark.sql.catalyst.expressions.{Expression, UserDefinedExpression}
 import org.apache.spark.sql.catalyst.expressions.aggregate._
+import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.physical._
 import org.apache.spark.sql.execution._
@@ -9,10 +10,11 @@ import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ExchangeQuer
 import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
 import org.apache.spark.sql.execution.command.DataWritingCommandExec
 import org.apache.spark.sql.execution.datasources.WriteFilesExec
-import org.apache.spark.sql.execution.exchange.{ENSURE_REQUIREMENTS, REPARTITION_BY_COL}
+import org.apache.spark.sql.execution.exchange.{ENSURE_REQUIREMENTS, REPARTITION_BY_COL, ShuffleOrigin}
 import org.apache.spark.sql.execution.joins._
 import org.apache.spark.sql.execution.python.{
   ArrowAggregatePythonExec,
+  EvalPythonExec,
   FlatMapCoGroupsInBatchExec,
   FlatMapGroupsInBatchExec
 }
@@ -47,6 +49,7 @@ object ReduceInput {
  * @param path from the stage's root to the node that reads them
  * @param join the node, if it is a join whose two inputs are read by nothing in between that a split would change
  * @param window the node, if it is a window of values over whole partitions that can be merged
+ * @param streamed whether each row goes its own way from the read to the stage's end, or to an aggregate of rows
  * @param fixed why not even whole partitions may go to other tasks
  * @param refusal why no rows may be split, only partitions be packed and put into another order
  */
@@ -56,6 +59,7 @@ final case class ReduceGroup(
     join: Option[ShuffledJoin],
     refusal: Option[Refusal] = None,
     window: Option[WindowExec] = None,
+    streamed: Boolean = false,
     fixed: Option[Refusal] = None) {
 
   /** As `spark_regions.skew.operators` names it. */
@@ -68,23 +72,15 @@ final case class ReduceGroup(
     // At most one row for each of the left side's, so that the right side may not be spread.
     case Some(_) => "semi_join"
     case None if window.isDefined => "partition_window"
-    case None if written => "repartition"
+    case None if streamed => "repartition"
     case None => path.reverseIterator.flatMap(ReduceGroup.named).nextOption().getOrElse("reduce")
   }
 
-  /** Whether the user's repartition by columns goes to files: nobody asked for how many, or who is with whom. */
-  def written: Boolean = inputs.length == 1 && inputs.head.stage.shuffle.shuffleOrigin == REPARTITION_BY_COL &&
-    path.head.isInstanceOf[DataWritingCommandExec] && path.init.tail.forall {
-      case _: WriteFilesExec | _: ProjectExec | _: FilterExec => true
-      case sort: SortExec => !sort.global
-      case _ => false
-    }
-
   /** Whether rows of a partition may go to several tasks. */
-  def splittable: Boolean = join.isDefined || window.isDefined || written
+  def splittable: Boolean = join.isDefined || window.isDefined || streamed
 
   def name: String = join.map(j => s"${j.nodeName} ${j.joinType.toString.takeWhile(_ != '(')}")
-    .orElse(path.reverseIterator.find(p => ReduceGroup.named(p).isDefined).map(_.nodeName))
+    .orElse(path.reverseIterator.find(ReduceGroup.telling).map(_.nodeName))
     .getOrElse(path.last.nodeName)
 
   /** Whether it relies on them for groups whose states can be merged behind an exchange, instead of their rows. */
@@ -115,6 +111,7 @@ object ReduceGroup {
       group.copy(
         join = group.join.filter(_ => shown.isEmpty),
         window = group.window.filter(_ => shown.isEmpty),
+        streamed = group.streamed && shown.isEmpty,
         refusal = group.refusal.orElse(shown.headOption),
         fixed = rounded.collectFirst { case (refusal, true) => refusal }
       )
@@ -146,7 +143,7 @@ object ReduceGroup {
   /** One input, and what the first operator that is not row by row makes of it. */
   private def single(path: Seq[SparkPlan], input: ReduceInput): ReduceGroup = {
     val above = path.init.reverse.dropWhile(rowwise)
-    val group = ReduceGroup(path, Seq(input), None)
+    val group = ReduceGroup(path, Seq(input), None, streamed = streamed(path, input.stage.shuffle.shuffleOrigin))
     above.headOption match {
       case Some(window: WindowExec) =>
         val hash = Some(input.stage.shuffle.outputPartitioning).collect { case found: HashPartitioning => found }
@@ -155,10 +152,51 @@ object ReduceGroup {
           case refusal => group.copy(refusal = refusal)
         }
       case Some(_: WindowGroupLimitExec) => group.copy(refusal = Some(Refusal("GROUP_LIMITED", "WindowGroupLimit")))
-      case Some(aggregate: BaseAggregateExec) => group.copy(refusal = large(aggregate))
+      case Some(aggregate: BaseAggregateExec) if !group.streamed => group.copy(refusal = large(aggregate))
       case _ => group
     }
   }
+
+  /**
+   * Whether nobody relies on which rows are together, but for an aggregate of rows, which can be made in two steps.
+   * The user's own repartition must stay where its partitions might be seen.
+   */
+  private def streamed(path: Seq[SparkPlan], origin: ShuffleOrigin): Boolean = {
+    val rest = path.init.zip(path.tail).reverse.dropWhile { case (above, below) => streams(above, below) }
+    rest.map(_._1) match {
+      case Nil => origin == ENSURE_REQUIREMENTS
+      case (sort: SortExec) +: (aggregate: BaseAggregateExec) +: _ => !sort.global && ofRows(aggregate)
+      case (aggregate: BaseAggregateExec) +: _ => ofRows(aggregate)
+      case _ =>
+        path.head.isInstanceOf[DataWritingCommandExec] && rest.init.forall {
+          case (_: WriteFilesExec, _) => true
+          case (sort: SortExec, _) => !sort.global
+          case (above, below) => streams(above, below)
+        }
+    }
+  }
+
+  /** Whether an operator makes of each row of its input what it makes of it among any others, once. */
+  private def streams(above: SparkPlan, below: SparkPlan): Boolean = above match {
+    case _: ProjectExec | _: FilterExec | _: GenerateExec | _: ExpandExec | _: EvalPythonExec => true
+    case join: BroadcastHashJoinExec => read(join, join.buildSide) eq below
+    case join: BroadcastNestedLoopJoinExec =>
+      (read(join, join.buildSide) eq below) && (join.joinType match {
+        case _: InnerLike => true
+        case RightOuter => join.buildSide == BuildLeft
+        case LeftOuter | LeftExistence(_) => join.buildSide == BuildRight
+        case _ => false
+      })
+    case _ => false
+  }
+
+  private def read(join: BaseJoinExec, build: BuildSide): SparkPlan = if (build == BuildLeft) join.right else join.left
+
+  /** Made in one step, or the first of two. One without functions may be the second, of rows that are few already. */
+  private def ofRows(aggregate: BaseAggregateExec): Boolean =
+    (complete(aggregate) && aggregate.aggregateExpressions.nonEmpty) ||
+      (aggregate.requiredChildDistribution == Seq(UnspecifiedDistribution) &&
+        aggregate.aggregateExpressions.forall(call => call.mode == Partial && !call.isDistinct))
 
   /** Aggregates whose state of a key holds its rows, or all of its different values. */
   private def large(aggregate: BaseAggregateExec): Option[Refusal] =
@@ -244,6 +282,10 @@ object ReduceGroup {
     val at = above.children.indexWhere(_ eq below)
     UnknownPartitioning(2).satisfies(above.requiredChildDistribution(at))
   }
+
+  /** What a reader of the plan knows the stage by. */
+  private def telling(plan: SparkPlan): Boolean =
+    named(plan).isDefined || plan.isInstanceOf[BroadcastHashJoinExec] || plan.isInstanceOf[BroadcastNestedLoopJoinExec]
 
   private[skew] def named(plan: SparkPlan): Option[String] = plan match {
     case _: WindowExecBase => Some("window")

@@ -66,7 +66,7 @@ private[skew] final class SkewDecision(session: SparkSession, runtime: RegionsRu
         Rearranged.split(group, new SplitJoin(join, left, right, spec)(), spec)
       case _ if spec.splits.nonEmpty && group.window.isDefined =>
         Rearranged.split(group, new SplitWindow(group.window.get, group.inputs.head, spec)(), spec)
-      case None if group.written => Rearranged.written(group, spec)
+      case None if group.streamed && spec.splits.nonEmpty => Rearranged.streamed(group, spec)
       case _ if spec.splits.nonEmpty => throw new IllegalArgumentException(s"a split of ${group.name}")
       case _ => Rearranged(group, spec)
     }

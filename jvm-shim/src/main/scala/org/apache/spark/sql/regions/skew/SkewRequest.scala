@@ -40,7 +40,7 @@ private[skew] object SkewRequest {
       "hashable" -> group.join.exists(SplitJoin.hashable),
       "sorts" -> group.path.head.exists(_.isInstanceOf[SortExec]),
       "taskMemory" -> taskMemory(context, cores),
-      "reshuffleBytes" -> (if (group.splittable && !group.written) reshuffled(group, sizes) else 0L),
+      "reshuffleBytes" -> (if (group.splittable) reshuffled(group, sizes) else 0L),
       "left" -> inputs.head,
       "right" -> inputs.lift(1).orNull
     )
