@@ -297,6 +297,14 @@ CONFS: tuple[Conf, ...] = (
         choices=("cost", "always"),
     ),
     Conf(
+        "spark.regions.skew.keys",
+        "bool",
+        "true",
+        "runtime",
+        "Whether the keys of every sixteenth row of skewed partitions are counted where the stage is arranged"
+        " otherwise, and the heaviest shown by their values, redacted as Spark redacts plans.",
+    ),
+    Conf(
         "spark.regions.persist.enabled",
         "bool",
         "true",

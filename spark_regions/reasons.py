@@ -113,7 +113,7 @@ _SKEW = {
     "GAIN_TOO_SMALL": "The repair gains less than the error of the prediction",
     "HAND_SALTED": "The query spreads its keys by a salt of its own",
     "PARTITIONS_VISIBLE": "The caller may read the partitions themselves, in which equal keys are together",
-    "NO_HEAVY_KEYS": "No key of the partition is known to be heavy",
+    "NO_HEAVY_KEYS": "No key of the partition was known to be heavy when this was decided",
     "FEW_ROWS": "The key has too few rows to be spread",
     "ONE_BLOCK": "The partition comes from one map task as a whole",
     "MIGRATION_TOO_SLOW": "Copying the other rows to helpers takes longer than it saves",

@@ -107,10 +107,11 @@ def text(built: networkx.DiGraph, limit: int) -> str:
 
 
 def dot(built: networkx.DiGraph) -> str:
-    """The graph in Graphviz's language. Names are digests and operator kinds, so nothing needs escaping but quotes."""
+    """The graph in Graphviz's language. Operators may bear a file's name."""
     lines = ["digraph regions {", "  rankdir=BT;", "  node [shape=box];"]
     for name, facts in built.nodes(data=True):
-        label = f"{facts['operator']}\\n{name[:12]}\\n{facts['demands']} x{_measured(facts)}".replace('"', "'")
+        operator = facts["operator"].replace("\\", "/").replace('"', "'")
+        label = f"{operator}\\n{name[:12]}\\n{facts['demands']} x{_measured(facts)}"
         lines.append(f'  "{name}" [label="{label}"];')
     lines += [
         f'  "{child}" -> "{parent}" [label="{edge["occurrences"]}"];' for child, parent, edge in built.edges(data=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -271,7 +272,8 @@ def test_a_repartition_before_a_write(
 FEW = "(SELECT * FROM light0 WHERE padding = repeat('x', int(n % 50)) AND v < 9)"
 STREAMED = {
     "joined, then grouped by its key": (
-        f"SELECT l.k_int, count(*) AS c, sum(r.n) AS s FROM heavy0 l JOIN {FEW} r ON l.k_int = r.k_int GROUP BY l.k_int",
+        "SELECT l.k_int, count(*) AS c, sum(r.n) AS s FROM heavy0 l "
+        f"JOIN {FEW} r ON l.k_int = r.k_int GROUP BY l.k_int",
         {"spark.sql.adaptive.autoBroadcastJoinThreshold": "10m"},
         "BroadcastHashJoin",
     ),
@@ -367,6 +369,35 @@ def explained(session: SparkSession, text: str) -> str:
     settle(session)
     mode = session._jvm.org.apache.spark.sql.execution.ExplainMode.fromString("extended")  # type: ignore[union-attr]
     return str(execution.explainString(mode))
+
+
+def test_the_heaviest_keys_are_told(spark: SparkSession, tables: Path, always: SparkSession) -> None:
+    """By a sample of the rows of cut partitions: a key, its share of the input's rows, and how far that may be off."""
+    start = seen(spark)
+    always.sql(FULL).collect()
+    settle(spark)
+    found = [str(each["detail"]) for each in decisions(spark) if each["query"] > start and each["code"] == "MEASURED"]
+    told = [re.search(r"; k_int = 1: ([0-9.]+) % of the rows \(± ([0-9.]+) %\)", each) for each in found]
+    (shares,) = {each.groups() for each in told if each}
+    share, error = map(float, shares)
+    true = next(100 * row.n / 2000 for row in always.sql("SELECT count(*) AS n FROM heavy0 WHERE k_int = 1").collect())
+    assert abs(share - true) <= error < 25
+    start = seen(spark)
+    quiet = session_of(spark, tables, ALWAYS | {"spark.regions.skew.keys": "false"})
+    quiet.sql(FULL).collect()
+    settle(spark)
+    found = [str(each["detail"]) for each in decisions(spark) if each["query"] > start and each["code"] == "MEASURED"]
+    assert found and not any("k_int" in each for each in found)
+
+
+def test_the_values_of_keys_are_redacted(spark: SparkSession, tables: Path) -> None:
+    session = session_of(spark, tables, ALWAYS | {"spark.sql.redaction.string.regex": "k_int = [0-9]+"})
+    start = seen(spark)
+    session.sql(FULL).collect()
+    settle(spark)
+    found = [str(each["detail"]) for each in decisions(spark) if each["query"] > start and each["code"] == "MEASURED"]
+    assert any("*********(redacted): " in each for each in found)
+    assert not any("k_int = " in each for each in found)
 
 
 def test_explain_says_what_was_done(spark: SparkSession, always: SparkSession) -> None:

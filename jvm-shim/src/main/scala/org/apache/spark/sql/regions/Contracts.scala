@@ -28,7 +28,11 @@ final case class SignedNode(
     plan: LogicalPlan,
     children: Seq[Int],
     signature: Either[Refusal, Signature],
-    notStorable: Option[Refusal])
+    notStorable: Option[Refusal]) {
+
+  /** What people know it by: a source by its name, anything else as Spark calls it. */
+  def operator: String = SourceName.of(plan).getOrElse(plan.nodeName)
+}
 
 /** A file listing that a signature depends on; `unchanged()` asks the file system again. */
 trait InputListing {

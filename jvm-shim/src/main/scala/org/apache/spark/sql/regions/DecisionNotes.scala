@@ -18,7 +18,7 @@ final class DecisionNotes(val query: Long, session: String) {
     actions += DecidedAction(
       action.path("kind").asText,
       node.id,
-      node.plan.nodeName,
+      node.operator,
       action.path("entry").asText(""),
       action.path("saving").asDouble(0),
       action.path("reason").asText(""),

@@ -28,8 +28,24 @@ final case class Makespan(stage: Int, predicted: Double, plain: Double, balanced
  *
  * @param stage as in [[Makespan]]
  * @param began, ended milliseconds since the epoch
+ * @param keys the heaviest that its tasks read
  */
-final case class StageRun(stage: Int, sparkStage: Int, attempt: Int, began: Long, ended: Long, tasks: Int)
+final case class StageRun(
+    stage: Int,
+    sparkStage: Int,
+    attempt: Int,
+    began: Long,
+    ended: Long,
+    tasks: Int,
+    keys: Seq[KeyShare] = Nil)
+
+/**
+ * A key with many rows of a skewed stage, by a sample of them.
+ *
+ * @param key column = value, redacted as Spark redacts a plan's text
+ * @param share of the rows of the input that it is of, less than the true one by no more than `error`
+ */
+final case class KeyShare(key: String, share: Double, error: Double)
 
 /**
  * An action of the planner on a node, and whether it was applied.

@@ -134,6 +134,12 @@ object RegionsConf {
   )
     .stringConf.transform(lower).checkValues(Set("cost", "always")).createWithDefault("cost")
 
+  val skewKeys: ConfigEntry[Boolean] = runtime(
+    "skew.keys",
+    "Whether the keys of every sixteenth row of skewed partitions are counted, and the heaviest shown by their values."
+  )
+    .booleanConf.createWithDefault(true)
+
   val persistEnabled: ConfigEntry[Boolean] = runtime("persist.enabled",
     "Whether results are persisted in Spark's block manager for later queries of the session.")
     .booleanConf.createWithDefault(true)
@@ -174,6 +180,7 @@ object RegionsConf {
     workflowEnabled,
     skewEnabled,
     skewStrategy,
+    skewKeys,
     persistEnabled,
     persistMaxBytes,
     explainFormat,

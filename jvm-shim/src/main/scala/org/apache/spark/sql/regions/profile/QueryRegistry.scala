@@ -67,7 +67,7 @@ final class QueryRegistry(limit: Int) {
       load.relation.setTagValue(ProfileTags.entry, LoadMark(query, load.node, load.entry))
     }
     val nodes = signed.nodes.map(node =>
-      RegisteredNode(node.id, node.plan.nodeName, node.children,
+      RegisteredNode(node.id, node.operator, node.children,
         node.signature.toOption, EstimationUtils.getSizePerRow(node.plan.output).toLong))
     queries.put(query,
       RegisteredQuery(query, nodes,

@@ -32,7 +32,7 @@ private[rules] final class Applying(
   def rewrite(): Applied = {
     elements(answer, "declines").foreach { d =>
       val node = d.path("node").asInt(0)
-      val operator = signed.nodes.lift(node).map(_.plan.nodeName).getOrElse("")
+      val operator = signed.nodes.lift(node).map(_.operator).getOrElse("")
       notes.decline(node, operator, Refusal(d.path("code").asText, d.path("detail").asText("")))
     }
     runtime.recycling.sweep(session, elements(answer, "sweep").map(_.asText))

@@ -57,7 +57,7 @@ private[rules] object DecideRequest {
   private def node(n: SignedNode): JMap[String, Any] = {
     val common = Seq[(String, Any)](
       "id" -> n.id,
-      "operator" -> n.plan.nodeName,
+      "operator" -> n.operator,
       "children" -> n.children.asJava,
       "rowBytes" -> width(n.plan.output)) ++ relation(n)
     // Neither stored nor loaded: an entry has the rows, but not the order or the partitions that somebody asked for.

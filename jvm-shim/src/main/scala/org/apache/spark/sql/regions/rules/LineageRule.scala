@@ -111,14 +111,14 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
     if (!conf.getConf(RegionsConf.sharingEnabled)) Nil
     else {
       val (found, refused) = new RepeatedSubplans(signed, runtime.recycling.sign(session, _))()
-      refused.foreach { case (node, why) => notes.decline(node, signed.nodes(node).plan.nodeName, why) }
+      refused.foreach { case (node, why) => notes.decline(node, signed.nodes(node).operator, why) }
       found
     }
 
   private def noteRefusals(signed: SignedQuery): Unit = signed.nodes.foreach { node =>
     node.signature.left.foreach { refusal =>
       if (refusal.code != "CHILD_REFUSED" && !Deciding.ours(node.plan))
-        notes.decline(node.id, node.plan.nodeName, refusal)
+        notes.decline(node.id, node.operator, refusal)
     }
   }
 }

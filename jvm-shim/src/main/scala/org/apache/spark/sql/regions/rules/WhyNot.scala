@@ -20,7 +20,7 @@ object WhyNot {
     val nodes = signed.nodes.map { node =>
       val answer = new JMap[String, Any]()
       answer.put("id", node.id)
-      answer.put("operator", node.plan.nodeName)
+      answer.put("operator", node.operator)
       answer.put("children", node.children.asJava)
       val why = node.signature.left.toOption.orElse(node.notStorable).orElse(declined.get(node.id))
       why.foreach { refusal =>

@@ -8,20 +8,24 @@ import org.apache.spark.sql.catalyst.InternalRow
  * Part of a shuffle that a task reads.
  *
  * @param deal (i, n): only the rows whose position divided by n leaves i; the position within one map task's block
+ * @param sampled whether its keys are to be counted
  */
-final case class Block(index: Int, deal: Option[(Int, Int)])
+final case class Block(index: Int, deal: Option[(Int, Int)], sampled: Boolean = false)
 
 /**
  * Tasks that read several blocks of `blocks` each, in any order.
  *
  * @param tasks for each partition of this RDD, partitions of `blocks`
  */
-final class PiecesRDD(@transient private var blocks: RDD[InternalRow], tasks: Array[Array[Block]])
+final class PiecesRDD(
+    @transient private var blocks: RDD[InternalRow],
+    tasks: Array[Array[Block]],
+    sampler: Option[KeySampler] = None)
     extends RDD[InternalRow](blocks.sparkContext, Nil) {
 
   override protected def getPartitions: Array[Partition] = {
     val read = blocks.partitions
-    tasks.zipWithIndex.map { case (task, at) => Pieces(at, task.map(block => (read(block.index), block.deal))) }
+    tasks.zipWithIndex.map { case (task, at) => Pieces(at, task.map(block => Piece(read(block.index), block))) }
   }
 
   override def getDependencies: Seq[Dependency[_]] = Seq(
@@ -30,13 +34,15 @@ final class PiecesRDD(@transient private var blocks: RDD[InternalRow], tasks: Ar
     })
 
   override protected def getPreferredLocations(split: Partition): Seq[String] =
-    split.asInstanceOf[Pieces].parts.headOption.toSeq.flatMap(part => blocks.preferredLocations(part._1))
+    split.asInstanceOf[Pieces].parts.headOption.toSeq.flatMap(part => blocks.preferredLocations(part.read))
 
   override def compute(split: Partition, context: TaskContext): Iterator[InternalRow] = {
     val parent = firstParent[InternalRow]
-    split.asInstanceOf[Pieces].parts.iterator.flatMap { case (partition, deal) =>
+    val sampled = sampler.map(_.ofTask(context))
+    split.asInstanceOf[Pieces].parts.iterator.flatMap { case Piece(partition, block) =>
       val rows = parent.iterator(partition, context)
-      deal.fold(rows) { case (mine, count) => everyNth(rows, mine, count) }
+      val mine = block.deal.fold(rows) { case (first, count) => everyNth(rows, first, count) }
+      sampled.filter(_ => block.sampled).fold(mine)(_(mine))
     }
   }
 
@@ -55,4 +61,5 @@ final class PiecesRDD(@transient private var blocks: RDD[InternalRow], tasks: Ar
   }
 }
 
-private final case class Pieces(index: Int, parts: Array[(Partition, Option[(Int, Int)])]) extends Partition
+private final case class Piece(read: Partition, block: Block)
+private final case class Pieces(index: Int, parts: Array[Piece]) extends Partition

@@ -38,6 +38,7 @@ private[skew] final class SkewDecision(session: SparkSession, runtime: RegionsRu
           changed.foreach {
             case read: SkewReadExec if !read.containsTag(SkewReadExec.onRun) =>
               read.setTagValue(SkewReadExec.onRun, once)
+              sampled(spec, read).filter(_.nonEmpty).foreach(read.setTagValue(SkewReadExec.sampled, _))
             case _ =>
           }
           return changed
@@ -53,6 +54,16 @@ private[skew] final class SkewDecision(session: SparkSession, runtime: RegionsRu
     partitions.length == 1 && group.inputs.map(_.tasks).distinct.length == 1 &&
     (if (conf.getConf(RegionsConf.skewStrategy) == "always") gain > 0 else gain > SkewBound.bytesWorthAsking)
   }
+
+  /** Of a read, the heavy partitions whose rows it reads once: not those that it copies to each slice of the other input. */
+  private def sampled(spec: SkewSpec, read: SkewReadExec): Option[Set[Int]] =
+    group.inputs.zip(sizes).zipWithIndex.collectFirst {
+      case ((input, size), at) if input.stage eq read.child =>
+        val fair = size.bytes.sum.toDouble / cores
+        val copied =
+          spec.splits.values.filter(split => group.join.isDefined && split.left != (at == 0)).map(_.partition).toSet
+        size.bytes.indices.filter(p => size.bytes(p) > fair / 2 && !copied(p)).toSet
+    }.filter(_ => conf.getConf(RegionsConf.skewKeys))
 
   private def parsed(answer: JsonNode): Either[Refusal, SkewSpec] =
     SkewDecision.spec(answer).flatMap(

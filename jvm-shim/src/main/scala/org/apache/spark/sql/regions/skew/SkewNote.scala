@@ -1,13 +1,17 @@
 package org.apache.spark.sql.regions.skew
 
-import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.{ConcurrentHashMap, ConcurrentLinkedQueue}
 import java.util.concurrent.atomic.AtomicBoolean
 
+import scala.jdk.CollectionConverters._
+
 import org.apache.spark.scheduler.StageInfo
+import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Literal}
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{QueryStageExec, ShuffleQueryStageExec}
 import org.apache.spark.sql.regions._
+import org.apache.spark.util.Utils
 
 /**
  * Writes down what was decided on a stage, among the decisions on its query.
@@ -33,12 +37,18 @@ private[skew] final case class SkewNote(
     add(Nil, all.map(each => DeclinedNode(-1, operator, each.code, each.detail)))
   }
 
-  /** To be called by each changed read with its RDD when it runs; the decision counts once, and each stage. */
-  def ran(spec: SkewSpec): Int => Unit = {
+  /** To be called by each changed read when it runs; the decision counts once, and each stage. */
+  def ran(spec: SkewSpec): SkewRun => Unit = {
     val first = new AtomicBoolean(true)
     val stages = ConcurrentHashMap.newKeySet[Int]()
-    rdd => {
-      runtime.stageTimes.await(rdd)(stage => if (stages.add(stage.stageId)) measured(stage))
+    val keys = new ConcurrentLinkedQueue[(Int, SampledKeys)]()
+    run => {
+      run.keys.foreach(found => keys.add(run.rdd -> found))
+      runtime.stageTimes.await(run.rdd) { stage =>
+        val of = stage.rddInfos.map(_.id).toSet
+        if (stages.add(stage.stageId))
+          measured(stage, keys.asScala.collect { case (rdd, found) if of(rdd) => found }.toSeq)
+      }
       if (first.getAndSet(false)) {
         runtime.counters.add(Counters.skewRepairs)
         val action = DecidedAction(
@@ -78,10 +88,31 @@ private[skew] final case class SkewNote(
     )
   }
 
-  private def measured(stage: StageInfo): Unit = for (end <- stage.completionTime; start <- stage.submissionTime) {
-    val detail = f"stage ${stage.stageId} took ${(end - start) / 1000.0}%.2f s in ${stage.numTasks} tasks"
-    val run = StageRun(this.stage, stage.stageId, stage.attemptNumber(), start, end, stage.numTasks)
-    add(Seq(DecidedAction("measured", -1, operator, "", -1, "MEASURED", detail = detail, stageRun = Some(run))), Nil)
+  private def measured(stage: StageInfo, keys: Seq[SampledKeys]): Unit =
+    for (end <- stage.completionTime; start <- stage.submissionTime) {
+      val shares = keys.flatMap(heaviest)
+      val told =
+        shares.map(each => f"; ${each.key}: ${100 * each.share}%.1f %% of the rows (± ${100 * each.error}%.1f %%)")
+      val detail =
+        f"stage ${stage.stageId} took ${(end - start) / 1000.0}%.2f s in ${stage.numTasks} tasks" + told.mkString
+      val run = StageRun(this.stage, stage.stageId, stage.attemptNumber(), start, end, stage.numTasks, shares)
+      add(Seq(DecidedAction("measured", -1, operator, "", -1, "MEASURED", detail = detail, stageRun = Some(run))), Nil)
+    }
+
+  /** Shares of the rows of the inputs that have these keys, as far as a sample tells them from nothing. */
+  private def heaviest(sampled: SampledKeys): Seq[KeyShare] = {
+    val names = sampled.keys.map(_.transform { case column: AttributeReference => column.withQualifier(Nil) }.sql)
+    val found = sampled.counts.value
+    val rows = sampled.rows.toDouble / KeySampler.every
+    found.counts.toSeq.sortBy(-_._2).take(SkewNote.keysShown).map { case (key, count) =>
+      val values = sampled.keys.zipWithIndex.map { case (of, at) => Literal(key.get(at, of.dataType), of.dataType).sql }
+      val text = names.zip(values).map { case (name, value) => s"$name = $value" }.mkString(", ")
+      KeyShare(
+        Utils.redact(session.sessionState.conf.stringRedactionPattern, text).take(SkewNote.keyLength),
+        math.min(count / rows, 1.0),
+        (found.error + 2 * math.sqrt(count.toDouble)) / rows
+      )
+    }.filter(each => rows > 0 && each.share > each.error && each.share >= SkewNote.leastShare)
   }
 
   private def stage: Int = inputs.head.id
@@ -122,6 +153,9 @@ private[skew] final case class SkewNote(
 private[skew] object SkewNote {
   val splitsShown = 10
   val splitsTold = 3
+  val keysShown = 3
+  val keyLength = 100
+  val leastShare = 0.01
 }
 
 /** The number under which a query was decided, for a part of its physical plan. */

@@ -2,7 +2,7 @@ package org.apache.spark.sql.regions.skew
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.catalyst.expressions.{Attribute, BindReferences, Expression}
 import org.apache.spark.sql.catalyst.plans.physical.{HashPartitioning, Partitioning, UnknownPartitioning}
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution._
@@ -19,6 +19,15 @@ import org.apache.spark.sql.regions.Guard
 final case class ReadPiece(partition: Int, maps: Option[(Int, Int)] = None, deal: Option[(Int, Int)] = None) {
   def isWhole: Boolean = maps.isEmpty && deal.isEmpty
 }
+
+/**
+ * @param rows of the whole shuffle
+ * @param counts of sampled rows of some partitions, complete when the stage is
+ */
+final case class SampledKeys(keys: Seq[Expression], rows: Long, counts: KeyAccumulator)
+
+/** A read that is about to run. */
+final case class SkewRun(rdd: Int, keys: Option[SampledKeys])
 
 /** Reads a written shuffle by `tasks`, in the order of their start; Spark's own read knows ranges of neighbours only. */
 final case class SkewReadExec(child: SparkPlan, tasks: Seq[Seq[ReadPiece]]) extends UnaryExecNode {
@@ -44,6 +53,7 @@ final case class SkewReadExec(child: SparkPlan, tasks: Seq[Seq[ReadPiece]]) exte
   override protected def doExecute(): RDD[InternalRow] = child match {
     case stage: ShuffleQueryStageExec =>
       report()
+      val heavy = getTagValue(SkewReadExec.sampled).getOrElse(Set.empty[Int])
       val specs = Array.newBuilder[ShufflePartitionSpec]
       var count = 0
       val blocks = tasks.map(
@@ -51,15 +61,31 @@ final case class SkewReadExec(child: SparkPlan, tasks: Seq[Seq[ReadPiece]]) exte
           ShuffleSizes.specs(piece, stage.shuffle.numMappers).map { spec =>
             specs += spec
             count += 1
-            Block(count - 1, piece.deal)
+            Block(count - 1, piece.deal, heavy(piece.partition))
           }
         }.toArray)
       val read = stage.shuffle.getShuffleRDD(specs.result()).asInstanceOf[RDD[InternalRow]]
-      val rdd = new PiecesRDD(read, blocks.toArray)
-      getTagValue(SkewReadExec.onRun).foreach(told => Guard.run(sparkContext.conf, "a note on a stage")(told(rdd.id)))
+      val keys = if (heavy.isEmpty) None else sample
+      val rdd = new PiecesRDD(read, blocks.toArray, keys.map(_._1))
+      getTagValue(SkewReadExec.onRun).foreach { told =>
+        Guard.run(sparkContext.conf, "a note on a stage")(told(SkewRun(rdd.id, keys.map(_._2))))
+      }
       rdd
     case other => throw new IllegalStateException(s"a skew read of ${other.nodeName}, expected a query stage")
   }
+
+  /** Counts keys as the shuffle had them. */
+  private def sample: Option[(KeySampler, SampledKeys)] =
+    (child, child.outputPartitioning) match {
+      case (stage: ShuffleQueryStageExec, HashPartitioning(keys, _)) =>
+        new ShuffleSizes(stage).rows.map { rows =>
+          val counts = new KeyAccumulator
+          sparkContext.register(counts)
+          val bound = BindReferences.bindReferences(keys, output)
+          (new KeySampler(bound, counts), SampledKeys(keys, rows, counts))
+        }
+      case _ => None
+    }
 
   private def report(): Unit = {
     val counts = Seq(
@@ -85,6 +111,9 @@ final case class SkewReadExec(child: SparkPlan, tasks: Seq[Seq[ReadPiece]]) exte
 
 object SkewReadExec {
 
-  /** Told the RDD. Adaptive execution may still drop a changed stage; what was decided counts once it runs. */
-  val onRun: TreeNodeTag[Int => Unit] = TreeNodeTag[Int => Unit]("spark_regions.skew.onRun")
+  /** Told what runs. Adaptive execution may still drop a changed stage; what was decided counts once it runs. */
+  val onRun: TreeNodeTag[SkewRun => Unit] = TreeNodeTag[SkewRun => Unit]("spark_regions.skew.onRun")
+
+  /** Partitions whose keys are to be counted. */
+  val sampled: TreeNodeTag[Set[Int]] = TreeNodeTag[Set[Int]]("spark_regions.skew.sampled")
 }

@@ -29,7 +29,7 @@ object EventBodies {
       declines = texts.first(decision.declines, mostDeclines))
     val plan = array(texts.first(nodes, mostNodes).map { node =>
       val fields = Frames.json.createObjectNode()
-      fields.put("id", node.id).put("operator", node.plan.nodeName)
+      fields.put("id", node.id).put("operator", texts(node.operator))
       fields.set[JsonNode]("children", Frames.json.valueToTree[JsonNode](node.children))
       fields.put("label", texts(node.plan.simpleString(labelFields)))
       node.signature.foreach(signature => fields.put("lineage", signature.lineage))

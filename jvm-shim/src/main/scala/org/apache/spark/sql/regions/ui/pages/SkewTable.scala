@@ -33,7 +33,7 @@ private[pages] object SkewTable {
           "Arranged, predicted" -> "The same, as it is arranged now",
           "Evenly spread" -> "The same work spread evenly over all cores: no arrangement is faster",
           "Measured" -> "From the start of the first of Spark's stages that ran it to the end of the last",
-          "Heavy partitions" -> "Share of the input's bytes, the heaviest first",
+          "Heavy partitions and keys" -> "Share of the input's bytes, and of its rows by a sample, the heaviest first",
           "Not done, and why" -> ""
         ),
         rows
@@ -56,7 +56,7 @@ private[pages] object SkewTable {
       known(makespan.number("predicted")),
       known(makespan.number("balanced")),
       Cell(took(runs, links), seconds(runs).map(_.toString).orElse(Some("-1"))),
-      Cell(splits(action)),
+      Cell(splits(action) ++ keys(runs)),
       Cell(reasons(declines))
     )
   }
@@ -85,6 +85,11 @@ private[pages] object SkewTable {
 
   private def reasons(declines: Seq[JsonNode]): NodeSeq = declines.map { decline =>
     <div>{decline.text("code")}: {Reasons.told(decline.text("code"), decline.text("detail"))}</div>
+  }
+
+  private def keys(runs: Seq[JsonNode]): NodeSeq = runs.flatMap(_.items("keys")).map { each =>
+    val (share, error) = (100 * each.number("share").getOrElse(0.0), 100 * each.number("error").getOrElse(0.0))
+    <div><code>{each.text("key")}</code> {f"$share%.1f %% of the rows (± $error%.1f %%)"}</div>
   }
 
   private def splits(action: JsonNode): NodeSeq = action.items("splits").map { split =>
