@@ -9,6 +9,9 @@ import org.apache.spark.sql.regions.exec.{RowBatches, TeeExec}
 /** What is known of a node, or of a load, after a run; None where Spark does not count it. */
 final case class Observed(rows: Option[Long], bytes: Option[Long], seconds: Option[Double])
 
+/** What Spark materialized between a node and the one above it; `bytes` as they were written, None of a broadcast. */
+final case class Exchanged(kind: String, bytes: Option[Long])
+
 /**
  * The measurements of one execution, put together: operators of the plan that ran, and sums of the stages.
  *
@@ -76,6 +79,35 @@ final class ExecutedQuery(walked: WalkedPlan, stages: Seq[StageSums], failed: Bo
   lazy val loads: Map[LoadMark, Observed] = operators.filter(_.entry.isDefined).groupBy(_.entry.get)
     .map { case (mark, group) => mark -> Observed(exactRows(group.head), dataSize(group.head), ran(group)) }
 
+  /** By node id: the region that made its rows, a stage of Spark's; numbered in an order in which they can run. */
+  lazy val regions: Map[Int, Int] = {
+    val number = walked.inOrder.zipWithIndex.map { case (segment, place) => segment -> (place + 1) }.toMap
+    val own = operators.filter(operator => operator.node.isDefined && !isTee(operator)).groupBy(_.node.get)
+      .map { case (id, group) => id -> number(group.head.reads) }
+    val used = own.values.toSeq.distinct.sorted.zipWithIndex.map { case (region, place) => region -> (place + 1) }.toMap
+    (own ++ walked.passed.collect { case (id, below) if !own.contains(id) && own.contains(below) => id -> own(below) })
+      .map { case (id, region) => id -> used(region) }
+  }
+
+  /** By id of the node whose rows went through it. */
+  lazy val exchanges: Map[Int, Exchanged] = operators.filterNot(_.foreign).flatMap(exchanged).groupMap(_._1)(_._2)
+    .map { case (id, all) =>
+      val written = all.flatMap(_.bytes)
+      id -> Exchanged(all.last.kind, Option.when(written.nonEmpty)(written.sum))
+    }
+
+  private def exchanged(operator: Operator): Option[(Int, Exchanged)] = {
+    def input(above: Operator): Option[Int] = above.children.headOption
+      .flatMap(child => child.node.filterNot(operator.node.contains).orElse(input(child)))
+    val what = operator.plan match {
+      case _: ShuffleExchangeLike =>
+        Some(Exchanged("shuffle", value(operator, "shuffleBytesWritten", operator.writes).filterNot(_ => failed)))
+      case _: BroadcastExchangeLike => Some(Exchanged("broadcast", None))
+      case _ => None
+    }
+    for (id <- input(operator); found <- what) yield id -> found
+  }
+
   private def isTee(operator: Operator): Boolean = operator.kind == "TeeExec"
 
   private def ran(group: Iterable[Operator]): Option[Double] =
@@ -110,9 +142,10 @@ final class ExecutedQuery(walked: WalkedPlan, stages: Seq[StageSums], failed: Bo
     }
   }
 
+  /** Of rows that a shuffle counted. What a broadcast counts is its hash table, mostly empty where rows are few. */
   private def dataSize(operator: Operator): Option[Long] =
     Some(operator.parent).filter(_ >= 0).map(operators)
-      .collect { case above if above.plan.isInstanceOf[Exchange] => above }
+      .collect { case above if above.plan.isInstanceOf[ShuffleExchangeLike] => above }
       .filterNot(_ => failed)
       .flatMap(above => value(above, "dataSize", above.writes)).filter(_ > 0)
 

@@ -54,7 +54,19 @@ final case class WalkedPlan(
     segments: Int,
     query: Option[Long],
     queries: Seq[Long],
-    passed: Map[Int, Int])
+    passed: Map[Int, Int]) {
+
+  /** Segments, those that others read before these. */
+  def inOrder: Seq[Int] = {
+    val inputs = operators.filter(o => o.writes != o.reads).groupMap(_.reads)(_.writes)
+    val ranks = mutable.Map.empty[Int, Int]
+    // An exchange ends a segment that is numbered after the one that reads it.
+    (segments - 1 to 0 by -1).foreach { segment =>
+      ranks(segment) = inputs.getOrElse(segment, Nil).map(ranks(_) + 1).maxOption.getOrElse(0)
+    }
+    ranks.keys.toSeq.sortBy(segment => (ranks(segment), segment))
+  }
+}
 
 /** Flattens an executed plan, through adaptive execution, query stages, code generation and subqueries. */
 object PlanWalk {

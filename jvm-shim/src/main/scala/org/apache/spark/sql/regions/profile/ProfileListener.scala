@@ -117,6 +117,11 @@ object ProfileListener {
       fields.put("rows", orNull(rows))
       fields.put("bytes", orNull(own.flatMap(_.bytes).orElse(rows.map(_ * node.rowBytes))))
       fields.put("seconds", orNull(own.flatMap(_.seconds)))
+      fields.put("region", orNull(ran.regions.get(node.id)))
+      ran.exchanges.get(node.id).foreach { exchanged =>
+        fields.put("exchange", exchanged.kind)
+        exchanged.bytes.foreach(fields.put("exchangeBytes", _))
+      }
       fields
     }
     val loads = query.loads.groupBy(_.entry).toSeq.map { case (entry, places) =>

@@ -110,6 +110,39 @@ class ExecutedQuerySuite extends munit.FunSuite {
     nodes(event).filterNot(_.get("rows").isNull).foreach(node => assert(node.get("bytes").asLong > 0, node.toString))
   }
 
+  private def one(event: JsonNode, operator: String): JsonNode =
+    nodes(event).filter(_.get("operator").asText.startsWith(operator)).head
+
+  test("regions are the stages that ran, and exchanges what those wrote, not what names suggest") {
+    val shuffled = executed(facts.join(names, "k").groupBy("name").agg(sum("v")).collect())
+    val scans = nodes(shuffled).filter(_.get("operator").asText.startsWith("Scan parquet"))
+    assertEquals(scans.map(_.get("operator").asText).toSet, Set("Scan parquet facts", "Scan parquet names"))
+    val filters = nodes(shuffled).filter(_.get("operator").asText == "Filter")
+    assertEquals(filters.map(_.get("exchange").asText), Seq("shuffle", "shuffle"))
+    assert(filters.forall(_.get("exchangeBytes").asLong > 0))
+    val below = nodes(shuffled).filter(_.path("exchange").asText == "shuffle").map(_.get("region").asInt)
+    assertEquals(below.size, 3, "two inputs of the join, and the aggregate's")
+    assertEquals(below.toSet.size, 3)
+    assertEquals(one(shuffled, "Join").get("region").asInt, below.max, "the states are made where the join is")
+    assertEquals(one(shuffled, "Aggregate").get("region").asInt, below.max + 1)
+
+    val event = executed(facts.join(broadcast(names), "k").where("v > 5").collect())
+    val (join, small) = (one(event, "Join"), nodes(event).filter(_.path("exchange").asText == "broadcast"))
+    assertEquals(small.size, 1)
+    assert(small.head.get("exchangeBytes") == null)
+    assertEquals(nodes(event).filterNot(_.path("exchange").asText.isEmpty).size, 1, "nothing was shuffled")
+    val large = nodes(event).filter(_.get("operator").asText.contains("facts"))
+    assertEquals(large.map(_.get("region").asInt), Seq(join.get("region").asInt), "streamed through in one stage")
+    assert(small.head.get("region").asInt < join.get("region").asInt)
+  }
+
+  test("the table that a broadcast builds is not the size of its rows") {
+    val event = executed(facts.join(broadcast(names), "k").collect())
+    val small = nodes(event).filter(_.path("exchange").asText == "broadcast").head
+    assertEquals(small.get("rows").asLong, 100L)
+    assert(small.get("bytes").asLong < 100000, small.toString)
+  }
+
   test("before a range exchange the input is read twice, and counted once") {
     val event = executed(facts.filter("k >= 50").orderBy("v", "id").collect())
     assertEquals(rows(event, "Filter"), Seq(Some(5000L)))

@@ -18,6 +18,7 @@ object EventBodies {
   val mostGraphNodes = 500
   val mostGraphEdges = 2000
   private val labelFields = 10
+  private val ranFacts = Seq("id", "rows", "bytes", "seconds", "region", "exchange", "exchangeBytes")
 
   def decided(
       decision: Decision,
@@ -52,7 +53,7 @@ object EventBodies {
       texts: Texts): SparkListenerRegionsRan = {
     val tree = Frames.json.valueToTree[JsonNode](message)
     val nodes =
-      texts.first(elements(tree.path("nodes")), mostNodes).map(copied(_, Seq("id", "rows", "bytes", "seconds")))
+      texts.first(elements(tree.path("nodes")), mostNodes).map(copied(_, ranFacts))
     val loads = texts.first(reads, mostActions).map { load =>
       val fields = Frames.json.createObjectNode()
       fields.put("query", load.mark.query).put("node", load.mark.node).put("entry", load.mark.entry)
