@@ -17,24 +17,23 @@ private[skew] final class SkewDecision(session: SparkSession, runtime: RegionsRu
   def apply(plan: SparkPlan): SparkPlan =
     if (!worthAsking) plan
     else if (group.fixed.isDefined) {
-      SkewNote(runtime, session, SkewQuery.of(plan), group.name, None, group.inputs.map(_.stage), started, 0)
-        .refused(group.fixed.get, Nil)
+      note(SkewQuery.of(plan), None, 0).refused(group.fixed.get, Nil)
       plan
     } else {
       val query = SkewQuery.of(plan)
-      val deadline = runtime.plannerDeadlineMillis
+      // Far less than starting the tasks takes.
+      val deadline = runtime.plannerDeadlineMillis + sizes.head.bytes.length / SkewDecision.partitionsPerMilli
       val request = SkewRequest(group, sizes, query, session.sparkContext, cores, deadline, conf)
       val asked = System.nanoTime()
       val answer = runtime.planner.request(request, deadline).flatMap(parsed)
-      val note = SkewNote(runtime, session, query, group.name, group.refusal, group.inputs.map(_.stage), started,
-        (System.nanoTime() - asked) / 1e6)
+      val told = note(query, group.refusal, (System.nanoTime() - asked) / 1e6)
       answer.flatMap(spec => arranged(spec).map(spec -> _)) match {
-        case Left(refusal) => note.refused(refusal, Nil)
-        case Right((spec, _)) if spec.kind == "none" => note.refused(spec.reason, spec.declines)
+        case Left(refusal) => told.refused(refusal, Nil)
+        case Right((spec, _)) if spec.kind == "none" => told.refused(spec.reason, spec.declines)
         case Right((spec, _)) if conf.getConf(RegionsConf.mode) == "observe" =>
-          note.refused(Refusal("OBSERVE_ONLY", spec.reason.detail), spec.declines)
+          told.refused(Refusal("OBSERVE_ONLY", spec.reason.detail), spec.declines)
         case Right((spec, changed)) =>
-          val once = note.ran(spec)
+          val once = told.ran(spec)
           changed.foreach {
             case read: SkewReadExec if !read.containsTag(SkewReadExec.onRun) =>
               read.setTagValue(SkewReadExec.onRun, once)
@@ -45,6 +44,9 @@ private[skew] final class SkewDecision(session: SparkSession, runtime: RegionsRu
       }
       plan
     }
+
+  private def note(query: Long, refusal: Option[Refusal], plannerMillis: Double): SkewNote =
+    SkewNote(runtime, session, query, group.name, refusal, group.inputs.map(_.stage), started, plannerMillis)
 
   /** Of groups of equal numbers of partitions only; others read all of one input in one task. */
   private def worthAsking: Boolean = {
@@ -87,6 +89,9 @@ private[skew] final class SkewDecision(session: SparkSession, runtime: RegionsRu
 }
 
 private[skew] object SkewDecision {
+
+  /** The planner has a millisecond more for as many. */
+  val partitionsPerMilli = 10
 
   /** What is decided in an answer of the planner, or why it has none. */
   def spec(answer: JsonNode): Either[Refusal, JsonNode] = {
