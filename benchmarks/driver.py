@@ -49,7 +49,7 @@ def query(spark: SparkSession, text: str) -> Answer:
 
 
 def tasks(spark: SparkSession, text: str) -> Answer:
-    """A query, and of each of its tasks when it started, how long it ran, also on a core, and if it read a shuffle."""
+    """A query, and of each of its tasks when it started, how long it ran, also on a core, and what it read."""
     context = spark.sparkContext
     group = f"tasks of {time.time_ns()}"
     context.setJobGroup(group, text[:100])
@@ -69,7 +69,8 @@ def tasks(spark: SparkSession, text: str) -> Answer:
             size = read.localBytesRead() + read.remoteBytesRead()
             start = task.launchTime().getTime() / 1000
             seconds, cpu = task.duration().get() / 1000, metrics.executorCpuTime() / 1e9
-            found.append({"stage": stage, "start": start, "seconds": seconds, "cpu": cpu, "read": size > 100_000})
+            told = {"stage": stage, "index": task.index(), "start": start, "seconds": seconds, "cpu": cpu}
+            found.append(told | {"read": size > 100_000, "bytes": size, "rows": read.recordsRead()})
     return answer | {"tasks": found, "actions": [action for each in decided for action in each["actions"]]}
 
 

@@ -5,12 +5,15 @@ small one. Measured are the tasks that read a shuffle: from the start of the fir
 again as if each had taken its CPU time alone, stage after stage, which other load on the machine does not change.
 
 python -m benchmarks.skew [--scale 1] [--rounds 3] [--kinds full_join window] [--keys zipf1.2 one60]
-    [--warm-ups 1]
+    [--warm-ups 1] [--record stages.json]
+
+`--record`: the reduce stages of the plain runs without adaptive execution, for `benchmarks.skew_simulation --recorded`.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import tempfile
@@ -32,6 +35,8 @@ QUERIES = {
     "right_join_left_skewed": f"{JOINED} large l RIGHT JOIN small r ON l.k = r.k",
     "left_join_hashed": f"SELECT /*+ SHUFFLE_HASH(r) */ {JOINED[7:]} large l LEFT JOIN small r ON l.k = r.k",
     "join_one_mapper": f"{JOINED} (SELECT /*+ COALESCE(1) */ * FROM large) l JOIN small r ON l.k = r.k",
+    "broadcast_join": f"{JOINED.replace('SELECT', 'SELECT /*+ BROADCAST(r) */')} "
+    "(SELECT /*+ REPARTITION(k) */ * FROM large) l JOIN small r ON l.k = r.k",
     "join_then_group": "SELECT sum(s), max(t), count(*) FROM (SELECT l.k, sum(l.v + r.w) AS s, max(l.text) AS t "
     "FROM large l JOIN small r ON l.k = r.k GROUP BY l.k)",
     "window": "SELECT sum(r), max(text) FROM "
@@ -40,6 +45,15 @@ QUERIES = {
     "collect_list": "SELECT sum(size(c)), max(array_max(c)) FROM "
     "(SELECT k, collect_list(text) AS c FROM large GROUP BY k)",
 }
+OPERATORS = {
+    "join_one_mapper": "inner_join",
+    "join_then_group": "inner_join",
+    "left_join_hashed": "left_join",
+    "right_join_left_skewed": "right_join",
+    "broadcast_join": "repartition",
+    "collect_list": "aggregate",
+}
+"""Of the skew messages, where they are not called like the kind."""
 CONTROL = "uniform"
 DISTRIBUTIONS = ("zipf0.8", "zipf1.2", "zipf2.0", "one60", "one90", CONTROL)
 NO_BROADCAST = {"spark.sql.autoBroadcastJoinThreshold": "-1", "spark.sql.shuffle.partitions": "32"}
@@ -119,15 +133,43 @@ def measured(answers: Sequence[dict[str, Any]], cores: int) -> dict[str, float]:
     return {name: round(median(each[name] for each in found), 3) for name in found[0]}
 
 
+def recorded(name: str, tasks: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The longest reduce stage of a plain run as a skew message; of two inputs, the small one is taken for even."""
+    stages: dict[int, list[dict[str, Any]]] = {}
+    for task in tasks:
+        if task["rows"]:
+            stages.setdefault(task["stage"], []).append(task)
+    longest = max(stages.values(), key=lambda each: sum(task["seconds"] for task in each))
+    ordered = sorted(longest, key=lambda task: int(task["index"]))
+    kind = name.partition(" ")[0]
+    operator = OPERATORS.get(kind, kind)
+    joins = operator.endswith("_join")
+    small = KEYS // 2 // len(ordered) if joins else 0
+    rows = [task["rows"] for task in ordered]
+    width = sum(task["bytes"] for task in ordered) / sum(rows)
+    left = {
+        "rows": [max(each - small, 0) for each in rows],
+        "bytes": [max(int(task["bytes"] - small * width), 0) for task in ordered],
+        "maps": 1 if kind == "join_one_mapper" else MAPS,
+        "repeatable": True,
+    }
+    message = {"name": name, "operator": operator, "cores": 2, "observed": True, "left": left}
+    if joins:
+        message["right"] = {"rows": [small] * len(rows), "bytes": [int(small * width)] * len(rows)}
+    return message | {"seconds": [task["seconds"] for task in ordered], "hashable": joins and "hashed" not in kind}
+
+
 def run(
     options: Options,
     kinds: Sequence[str] = tuple(QUERIES),
     keys: Sequence[str] = DISTRIBUTIONS,
     warm_ups: int = 1,
+    record: Path | None = None,
 ) -> dict[str, Any]:
     cores = int(BASE["spark.master"].removeprefix("local[").removesuffix("]"))
     found: dict[str, Any] = {}
     differing: list[str] = []
+    stages: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="spark-regions-bench-") as folder, drivers(Path(folder), SIDES) as three:
         for name, driver in three.items():
             for key, value in NO_BROADCAST.items() | {("spark.sql.adaptive.enabled", str(name != "plain").lower())}:
@@ -137,10 +179,14 @@ def run(
             for driver in three.values():
                 driver.ask("register", tables=files)
             for kind in kinds:
-                found[f"{kind} {distribution}"] = each = one(three, QUERIES[kind], options.rounds, warm_ups, cores)
+                each = one(three, QUERIES[kind], options.rounds, warm_ups, cores)
+                found[f"{kind} {distribution}"] = each
+                stages.append(recorded(f"{kind} {distribution}", each.pop("tasks_plain")))
                 print(kind, distribution, each, file=sys.stderr, flush=True)
                 differing += [] if each.pop("identical") else [f"{kind} {distribution}"]
         versions = three["ours"].versions
+    if record:
+        record.write_text(json.dumps(stages) + "\n")
     skewed = [each for name, each in found.items() if not name.endswith(CONTROL)]
     even = [each["cpu_ours_over_aqe"] for name, each in found.items() if name.endswith(CONTROL)]
     return {
@@ -165,6 +211,7 @@ def one(three: dict[str, Driver], text: str, rounds: int, warm_ups: int, cores: 
 
     decided: dict[str, Any] = next((action for action in answers["ours"][-1]["actions"] if action["node"] < 0), {})
     return {
+        "tasks_plain": answers["plain"][-1]["tasks"],
         "identical": len({answer["digest"] for each in answers.values() for answer in each}) == 1,
         "ours_over_aqe": ratio("makespan", "aqe", "makespan"),
         "cpu_ours_over_aqe": ratio("cpu_makespan", "aqe", "cpu_makespan"),
@@ -180,10 +227,11 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="+", choices=sorted(QUERIES), default=list(QUERIES))
     parser.add_argument("--keys", nargs="+", choices=DISTRIBUTIONS, default=list(DISTRIBUTIONS))
     parser.add_argument("--warm-ups", type=int, default=1, help="0 where a query takes long beside a cold JVM")
+    parser.add_argument("--record", type=Path, help="file for the stages of the plain runs")
     given, others = parser.parse_known_args()
     benchmark_main(
         "skew",
-        lambda options: run(options, given.kinds, given.keys, given.warm_ups),
+        lambda options: run(options, given.kinds, given.keys, given.warm_ups, given.record),
         default_rounds=3,
         arguments=others,
     )
