@@ -116,7 +116,7 @@ def test_from_spark_s_sql_tab_to_our_page_and_back(
     browser.get(f"{application.ui.base}/SQL/execution/?id={execution}")
     css(browser, "#regions-link").click()
     assert css(browser, ".container-fluid h3").text.strip() == f"Regions of SQL execution {execution}"
-    said = css(browser, f"#regions-actions-{load['query']} tbody").text
+    said = css(browser, "#regions-actions tbody").text
     assert load["entry"][:11] in said and load["code"] in said
     shown = re.search(r"([0-9.]+) (s|ms)", said)
     assert shown is not None
@@ -135,8 +135,9 @@ def test_the_overview_has_the_figures_of_the_decisions(browser: Chrome, applicat
     predicted = sum(d["predicted_seconds"] for d in decisions if d["kind"] == "load")
     number, unit = css(browser, "#regions-predicted").text.split()
     assert float(number) / (1000 if unit == "ms" else 1) == pytest.approx(predicted, abs=0.06)
-    planned = {d["query"] for d in decisions if d["kind"] in ("load", "store", "decline", "refused")}
-    assert planned <= {int(query) for query in column(browser, "regions-queries", "Query")}
+    executions = {d["execution"] for d in decisions if d["kind"] in ("load", "store") and d["execution"] is not None}
+    shown = [int(execution) for execution in column(browser, "regions-queries", "SQL")]
+    assert executions <= set(shown) and len(shown) == len(set(shown))
 
 
 def test_the_cache_is_sorted_and_filtered(browser: Chrome, application: Application) -> None:
@@ -180,6 +181,36 @@ def test_the_graph_opens_zooms_and_moves(browser: Chrome, application: Applicati
     assert all(before != after for before, after in zip(seen, seen[1:], strict=False))
     width, height = (float(picture.get_dom_attribute(f"data-{side}") or 0) for side in ("width", "height"))
     assert [float(number) for number in (seen[-1] or "").split()] == [0, 0, width, height]
+
+
+def test_a_picture_goes_from_decision_to_decision_and_links_lead_to_boxes_and_entries(
+    browser: Chrome, application: Application, load: dict[str, Any]
+) -> None:
+    browser.get(f"{application.ui.base}/regions/execution/?id={load['execution']}")
+    picture = css(browser, f"#regions-plan-{load['query']}")
+    box = f"regions-plan-{load['query']}-box-{load['node']}"
+    css(browser, "[data-zoom=next]").click()
+    assert "regions-here" in (css(browser, f"#{box}").get_dom_attribute("class") or "")
+    assert load["entry"][:9] in css(browser, "[data-told]").get_attribute("textContent")
+    there = picture.get_dom_attribute("viewBox")
+    picture.send_keys("0")
+    assert picture.get_dom_attribute("viewBox") != there
+    picture.send_keys("n")
+    assert picture.get_dom_attribute("viewBox") == there
+    picture.send_keys("0")
+    css(browser, f"#regions-actions a[href='#{box}']").click()
+    assert browser.execute_script("return location.hash") == f"#{box}"
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    WebDriverWait(browser, 20).until(lambda _: picture.get_dom_attribute("viewBox") == there)
+    # The row of an operator comes out of its fold.
+    browser.execute_script("location.hash = arguments[0]", f"#regions-plan-{load['query']}-node-0")
+    WebDriverWait(browser, 20).until(
+        lambda b: b.find_element("id", f"regions-plan-{load['query']}-node-0").is_displayed()
+    )
+    css(browser, f"#regions-actions a[href$='#entry-{load['entry']}']").click()
+    row = css(browser, f"#entry-{load['entry']}").find_element("xpath", "ancestor::tr")
+    assert row.find_elements("css selector", f"a[href$='/regions/execution/?id={load['execution']}']")
 
 
 def test_every_control_has_a_name_and_every_picture_its_words(browser: Chrome, application: Application) -> None:

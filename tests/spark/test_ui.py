@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
@@ -103,7 +104,8 @@ def test_a_query_s_page_shows_its_regions_and_what_was_read(
 def test_a_decline_is_shown_with_its_reason(application: Application, overview: dict[str, Any]) -> None:
     assert overview["declines"]["NONDETERMINISTIC"] >= 1
     said = texts(application.ui.get("/regions/"))
-    assert "NONDETERMINISTIC The expression may give another value in another run" in said
+    times = overview["declines"]["NONDETERMINISTIC"]
+    assert f"The expression may give another value in another run {times} NONDETERMINISTIC" in said
 
 
 def test_cache_and_graph(application: Application, overview: dict[str, Any]) -> None:
@@ -187,6 +189,7 @@ def test_the_history_server_shows_the_same(folder: Path, application: Applicatio
         ours = {q["query"]: (q["executionId"], q["description"], q["applied"], q["saved"]) for q in facts["queries"]}
         live = {q["query"]: (q["executionId"], q["description"], q["applied"], q["saved"]) for q in logged["queries"]}
         assert ours == live
+        assert facts["executions"] == [each | {"sinceStart": ANY} for each in logged["executions"]]
         for page in PAGES:
             assert "could not be made" not in past.get(page)
         execution = loaded(facts)["executionId"]
@@ -379,6 +382,53 @@ def test_a_subquery_counts_once_however_often_it_is_planned(past: Past) -> None:
         assert told["predicted"] == pytest.approx(sum(each["predicted_seconds"] for each in own), abs=1e-6)
         assert [query["partOf"] >= 0 for query in told["queries"]].count(True) == len({each["query"] for each in own})
     assert "planned once more and not run" in texts(past.pages[f"/regions/execution/?id={execution}"][0])
+
+
+def test_an_execution_is_one_row_with_the_sums_of_its_queries(past: Past) -> None:
+    rows = past.live["executions"]
+    identified = [row["executionId"] for row in rows if row["executionId"] >= 0]
+    assert len(identified) == len(set(identified)) and past.live["executionsKept"] == len(rows)
+    done: Counter[str] = Counter()
+    for row in rows:
+        if row["counted"]:
+            done.update(row["done"])
+    assert done == past.live["actions"]
+    for name in ("predicted", "measured"):
+        figure = {"measured": "saved"}.get(name, name)
+        assert sum(row[figure] or 0 for row in rows) == pytest.approx(past.live["saved"][name], abs=1e-6)
+    left = sum(row["declined"] for row in rows if row["counted"])
+    assert left == sum(past.live["declines"].values()) == len(figures(past.decisions, "decline"))
+    execution = of_execution(past, "load")
+    row = next(row for row in rows if row["executionId"] == execution)
+    assert row["subqueries"] >= 1 and row["notRun"] >= 1 and row["status"] == "ok"
+    assert row["done"]["load"] == len([d for d in figures(past.decisions, "load") if d["execution"] == execution])
+    for told in past.facts[f"/regions/execution/json?id={execution}"]:
+        assert {name: told[name] for name in row if name != "sinceStart"} == {
+            name: value for name, value in row.items() if name != "sinceStart"
+        }
+        ran = [query for query in told["queries"] if query["partOf"] >= 0]
+        assert told["planningMillis"] == pytest.approx(sum(query["planningMillis"] for query in ran))
+        assert told["wall"]["beforeJobs"] + told["wall"]["inJobs"] + told["wall"]["rest"] == pytest.approx(
+            told["seconds"], abs=0.5
+        )
+    for page in past.pages[f"/regions/execution/?id={execution}"]:
+        said = texts(page)
+        assert f"{row['declined']} operators left alone" in said and "not ended" not in said
+        assert said.count("▼ read") >= 1 and "and counted there" in said
+    for page in past.pages["/regions/"]:
+        assert page.count(f"/regions/execution/?id={execution}") == 1
+
+
+def test_spark_s_page_says_the_sums_of_ours(past: Past) -> None:
+    for spark, ours in zip(past.pages["/SQL/execution/?id=1"], past.pages["/regions/execution/?id=1"], strict=True):
+        line = re.search(r'id="regions-link"[^>]*>([^<]*)<', spark) or re.search(
+            r"Regions: </strong><a[^>]*>([^<]*)<", spark
+        )
+        assert line is not None
+        done, left = line[1].rsplit(", ", 1)
+        card = re.search(r'id="regions-done">([^<]*)<', ours)
+        assert card is not None and card[1] == {"nothing was done": "nothing"}.get(done, done)
+        assert left in texts(ours)
 
 
 def test_a_page_that_cannot_be_made_says_so_and_harms_nothing(past: Past) -> None:

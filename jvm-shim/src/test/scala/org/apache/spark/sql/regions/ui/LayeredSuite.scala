@@ -83,7 +83,7 @@ class LayeredSuite extends munit.FunSuite {
 
   test("what a plan says cannot become markup, and those who cannot see are told") {
     val evil = "<script>alert('x')</script>"
-    val box = Box(Seq(evil, "3 rows"), 1, "▼ loaded", "read", idle = false, evil, "")
+    val box = Box("b", Seq(evil, "3 rows"), "R1", "", "▼ loaded", "read", idle = false, evil, "")
     val svg =
       Picture("p", "Plan of query 1", "see the table", IndexedSeq(box, box), IndexedSeq(Arrow(1, 0, evil, kept = true)))
     val text = svg.toString

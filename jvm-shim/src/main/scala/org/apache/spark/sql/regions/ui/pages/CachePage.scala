@@ -2,7 +2,7 @@ package org.apache.spark.sql.regions.ui.pages
 
 import jakarta.servlet.http.HttpServletRequest
 
-import scala.xml.NodeSeq
+import scala.xml.{NodeSeq, Text}
 
 import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.node.ObjectNode
@@ -31,15 +31,16 @@ private[pages] final class CachePage(tab: RegionsTab) extends FactsPage(tab, "ca
     "State" -> "committed: can be read; pending: being written; persisted: in the memory of this application",
     "Operator" -> "What the rows are the result of",
     "Made by" -> "Application; and the query, where it is this one",
-    "Query" -> "",
+    "Query" -> "That computed it, if in this application",
+    "Read by" -> "Queries of this application, the last ones",
     "Why" -> "",
     "Rows" -> "",
     "Size" -> "",
     "Columns" -> "",
     "Uses" -> "Loads that were reported",
-    "A use saves" -> "Seconds to compute it anew, as known when it was stored",
-    "Saved, measured" -> "By all uses",
-    "Saved, predicted" -> "By all uses",
+    "Expected per use" -> "Saving of one read, as estimated when it was stored; unknown where the operators had not been measured by then",
+    "Saved, measured" -> "By all reads, each measured when it ran",
+    "Saved, predicted" -> "By all reads, each predicted when it was decided on",
     "Last used" -> "",
     "Age" -> ""
   )
@@ -48,9 +49,10 @@ private[pages] final class CachePage(tab: RegionsTab) extends FactsPage(tab, "ca
     val here = e.flag("here")
     val created = e.number("created").getOrElse(0.0)
     val why = Seq(e.text("reason"), e.text("code")).filter(_.nonEmpty).distinct.mkString(", ")
+    val used = e.whole("uses").exists(_ > 0)
     val name = if (e.text("name").isEmpty) e.text("application") else e.text("name")
     Seq(
-      Cell(digest(e.text("entry")), Some(e.text("entry"))),
+      Cell(<span id={s"entry-${e.text("entry")}"}>{digest(e.text("entry"))}</span>, Some(e.text("entry"))),
       text(e.text("state")),
       text(e.text("operator")),
       Cell(<span title={e.text("application")}>{if (here && name.isEmpty) "this application" else name}</span>),
@@ -58,26 +60,25 @@ private[pages] final class CachePage(tab: RegionsTab) extends FactsPage(tab, "ca
         if (here) links.toQuery(e.whole("query").getOrElse(-1L), e.whole("executionId").getOrElse(-1L))
         else NodeSeq.Empty,
         Some(if (here) e.text("query") else "-1")),
+      Cell(readers(e, links)),
       Cell(
         <span title={Reasons.told(why, e.text("detail"))}>{why}</span>),
       count(e.whole("rows").getOrElse(0L)),
       size(e.number("bytes").getOrElse(0.0)),
       count(e.whole("columns").getOrElse(0L)),
       count(e.whole("uses").getOrElse(0L)),
-      known(e.number("benefit")),
-      known(e.number("measured")),
-      known(e.number("predicted")),
+      e.number("benefit").filter(_ > 0).map(seconds)
+        .getOrElse(Cell(<span class="text-muted">unknown</span>, Some("-1"))),
+      known(e.number("measured").filter(_ => used)),
+      known(e.number("predicted").filter(_ => used)),
       time((e.number("used").getOrElse(0.0) * 1000).toLong),
       age(math.max(0.0, asOf / 1000.0 - created))
     )
   }
 
-  private def age(seconds: Double): Cell = {
-    val shown =
-      if (seconds < 120) f"$seconds%.0f s"
-      else if (seconds < 7200) f"${seconds / 60}%.0f min"
-      else if (seconds < 172800) f"${seconds / 3600}%.0f h"
-      else f"${seconds / 86400}%.0f d"
-    Cell(line(shown), Some(seconds.toString))
+  private def readers(e: JsonNode, links: Links): NodeSeq = e.items("readBy").flatMap { reader =>
+    links.toQuery(reader.whole("query").getOrElse(-1L), reader.whole("executionId").getOrElse(-1L)) ++ Text(" ")
   }
+
+  private def age(seconds: Double): Cell = Cell(line(shownLong(seconds)), Some(seconds.toString))
 }

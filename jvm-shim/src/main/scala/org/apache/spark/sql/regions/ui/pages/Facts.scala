@@ -8,9 +8,11 @@ import org.apache.spark.sql.regions.bridge.Frames
 import org.apache.spark.sql.regions.ui.Trees._
 import org.apache.spark.sql.regions.ui.events.EventBodies.array
 import org.apache.spark.sql.regions.ui.store._
+import org.apache.spark.status.AppStatusStore
 
 /** What each page shows, as the JSON that is served beside it; the pages are drawn from nothing else. */
-private[pages] final class Facts(store: RegionsStore, executions: SQLAppStatusStore) {
+private[pages] final class Facts(store: RegionsStore, sql: SQLAppStatusStore, app: AppStatusStore) {
+  private val executions = new Executions(sql, app)
 
   def overview(limit: Int): ObjectNode = {
     val state = store.state
@@ -31,6 +33,10 @@ private[pages] final class Facts(store: RegionsStore, executions: SQLAppStatusSt
     facts.set[JsonNode]("actions", counts(sums.actions))
     facts.set[JsonNode]("declines", counts(sums.declines))
     facts.put("lost", store.lossCount).put("queriesDecided", sums.queries).put("queriesKept", store.queryCount)
+    facts.put("executionsKept", store.executionCount)
+    facts.set[JsonNode](
+      "executions",
+      array(store.executions(limit).map { case (id, queries) => executed(executions(id, queries)) }))
     facts.set[JsonNode]("queries", array(store.queries(limit).map(summary)))
     facts
   }
@@ -38,18 +44,54 @@ private[pages] final class Facts(store: RegionsStore, executions: SQLAppStatusSt
   /** The queries of one SQL execution, or one that belongs to none. */
   def execution(execution: Option[Long], query: Option[Long]): ObjectNode = {
     val found = execution.map(store.ofExecution).getOrElse(query.flatMap(store.query).toSeq)
-    val facts = Frames.json.createObjectNode()
     val number = execution.orElse(found.headOption.map(_.executionId)).getOrElse(-1L)
-    facts.put("executionId", number)
-    facts.put("description", describe(number))
-    facts.put("predicted", found.map(_.predicted).sum)
-    val saved = found.map(_.saved).filterNot(_.isNaN)
-    this.number(facts, "saved", if (saved.isEmpty) Double.NaN else saved.sum)
-    // The query itself first, then what of its subqueries ran; all of them have been decided before it.
-    facts.set[JsonNode](
-      "queries",
-      array(found.sortBy(q => (if (q.partOf == q.query) 0 else if (q.partOf >= 0) 1 else 2, -q.query)).map(detail)))
-    facts
+    if (found.isEmpty) {
+      val facts = Frames.json.createObjectNode().put("executionId", number).put("description", describe(number))
+      facts.put("predicted", 0.0).putNull("saved").set[ObjectNode]("queries", array(Nil))
+    } else {
+      val whole = executions(number, found)
+      val facts = executed(whole)
+      facts.set[JsonNode]("wall", wall(whole))
+      facts.set[JsonNode]("queries", array(whole.inOrder.map(detail)))
+      facts
+    }
+  }
+
+  /** What an execution comes to, as the line on Spark's page has it, too; None where nothing is known of it. */
+  def sums(execution: Long): Option[Execution] =
+    Some(store.ofExecution(execution)).filter(_.nonEmpty).map(executions(execution, _))
+
+  /** Sums over the queries that ran in it. */
+  private def executed(whole: Execution): ObjectNode = {
+    val fields = Frames.json.createObjectNode()
+    fields.put("executionId", whole.id).put("query", whole.main.query).put("description", whole.description)
+    fields.put("subqueries", math.max(0, whole.ran.size - 1))
+    fields.put("notRun", whole.queries.size - math.max(1, whole.ran.size))
+    fields.put("status", whole.status).put("error", whole.error).put("time", whole.began)
+    fields.put("planningMillis", whole.planningMillis).put("notRunMillis", whole.restMillis)
+    fields.put("counted", whole.counts)
+    fields.set[JsonNode]("done", ordered(whole.done))
+    fields.put("declined", whole.declined).put("refusal", whole.main.refusal).put("predicted", whole.predicted)
+    number(fields, "saved", whole.saved.getOrElse(Double.NaN))
+    number(fields, "seconds", whole.seconds.getOrElse(Double.NaN))
+    number(fields, "sinceStart", whole.wallSeconds.getOrElse(Double.NaN))
+    number(fields, "taskSeconds", if (whole.main.seconds < 0) Double.NaN else whole.main.taskSeconds)
+    fields.put("truncated", whole.queries.exists(_.truncated))
+  }
+
+  /** Where the time of an execution went: before its first job, while a job ran, and between and after jobs. */
+  private def wall(whole: Execution): ObjectNode = {
+    val jobs = executions.jobs(whole.id).sorted
+    val fields = Frames.json.createObjectNode()
+    for (first <- jobs.headOption; all <- whole.seconds) {
+      val (busy, _) = jobs.foldLeft((0L, 0L)) { case ((sum, until), (start, end)) =>
+        (sum + math.max(0, end - math.max(start, until)), math.max(until, end))
+      }
+      val before = math.max(0, first._1 - whole.began) / 1000.0
+      fields.put("beforeJobs", before).put("inJobs", busy / 1000.0)
+      fields.put("rest", math.max(0, all - before - busy / 1000.0))
+    }
+    fields
   }
 
   def cache: ObjectNode = {
@@ -98,6 +140,7 @@ private[pages] final class Facts(store: RegionsStore, executions: SQLAppStatusSt
     fields.put("description", describe(q.executionId))
     fields.put("time", q.time).put("planningMillis", q.planningMillis).put("operators", q.operators)
     fields.set[JsonNode]("applied", counts(q.applied))
+    fields.set[JsonNode]("done", counts(q.done))
     fields.put("declined", q.declined).put("refusal", q.refusal).put("predicted", q.predicted)
     number(fields, "saved", q.saved)
     fields.put("outcome", q.outcome)
@@ -119,8 +162,17 @@ private[pages] final class Facts(store: RegionsStore, executions: SQLAppStatusSt
       merged
     }
     fields.set[JsonNode]("nodes", array(nodes))
-    fields.set[JsonNode]("decisions", array(elements(Packed.open(q.decisions))))
-    fields.set[JsonNode]("loads", array(ran.items("loads")))
+    val loads = ran.items("loads")
+    val decisions = elements(Packed.open(q.decisions))
+    decisions.foreach { decision =>
+      val counted = if (isMain(decision)) Applied(decision, loads) else Applied(decision)
+      decision.items("actions").foreach {
+        case action: ObjectNode => action.put("ran", q.partOf >= 0 && counted.exists(_ eq action))
+        case _ =>
+      }
+    }
+    fields.set[JsonNode]("decisions", array(decisions))
+    fields.set[JsonNode]("loads", array(loads))
     fields
   }
 
@@ -138,18 +190,26 @@ private[pages] final class Facts(store: RegionsStore, executions: SQLAppStatusSt
       fields.put("executionId", store.query(e.query).map(_.executionId).getOrElse(-1L))
       fields.put("files", e.files).put("writeSeconds", e.seconds).put("here", true)
     }
+    fields.set[JsonNode](
+      "readBy",
+      array(
+        e.readers.toSeq.flatMap(store.query).map { q =>
+          Frames.json.createObjectNode().put("query", q.query).put("executionId", q.executionId)
+        }))
     if (!fields.has("used")) fields.put("used", e.time / 1000.0)
     if (!fields.has("created")) fields.put("created", e.time / 1000.0)
     fields.put("code", e.code).put("detail", e.detail)
   }
 
   private def describe(execution: Long): String =
-    if (execution < 0) "" else executions.execution(execution).map(_.description).getOrElse("")
+    if (execution < 0) "" else sql.execution(execution).map(_.description).getOrElse("")
 
-  private def counts(sums: Map[String, String]): ObjectNode = {
+  private def counts(sums: Map[String, String]): ObjectNode = ordered(sums.map { case (key, n) => key -> n.toInt })
+
+  /** The most frequent first. */
+  private def ordered(sums: Map[String, Int]): ObjectNode = {
     val fields = Frames.json.createObjectNode()
-    sums.toSeq.map { case (key, n) => key -> n.toInt }.sortBy { case (key, n) => (-n, key) }
-      .foreach { case (key, n) => fields.put(key, n) }
+    sums.toSeq.sortBy { case (key, n) => (-n, key) }.foreach { case (key, n) => fields.put(key, n) }
     fields
   }
 

@@ -9,7 +9,6 @@ import com.fasterxml.jackson.databind.node.ObjectNode
 
 import org.apache.spark.sql.regions.ui.Trees._
 import org.apache.spark.sql.regions.ui.picture.{Arrow, Box, Picture, PictureScript}
-import org.apache.spark.util.Utils
 
 /** The operators that jobs have in common, as the planner knows them, the most used first. */
 private[pages] final class GraphPage(tab: RegionsTab) extends FactsPage(tab, "graph", "Operator graph") {
@@ -26,7 +25,8 @@ private[pages] final class GraphPage(tab: RegionsTab) extends FactsPage(tab, "gr
         math.max(all, nodes.size.toLong).toString
       }.
         An arrow leads from an operator to the one that it feeds. A strong border and the word “stored” mean that its rows are kept.</p> ++
-        PictureScript.framed("regions-graph", picture(nodes, facts.items("edges")), 620) ++
+        PictureScript.framed(
+          "regions-graph", picture(nodes, facts.items("edges")), 620, nodes.count(_.flag("stored")), "stored result") ++
         heading("Most used operators", Some(nodes.size)) ++
         table(
           "regions-operators",
@@ -48,7 +48,10 @@ private[pages] final class GraphPage(tab: RegionsTab) extends FactsPage(tab, "gr
   }
 
   private def row(node: JsonNode): Seq[Cell] = Seq(
-    Cell(<span id={s"op-${node.text("lineage")}"}>{node.text("operator")}</span>),
+    Cell(
+      <span id={s"op-${node.text("lineage")}"}><a href={s"#box-${node.text("lineage")}"}>{
+        node.text("operator")
+      }</a></span>),
     Cell(digest(node.text("lineage"))),
     count(node.whole("uses").getOrElse(0L)),
     count(node.whole("executions").getOrElse(0L)),
@@ -66,19 +69,21 @@ private[pages] final class GraphPage(tab: RegionsTab) extends FactsPage(tab, "gr
       val facts = Seq(
         Some(s"$uses uses"),
         node.number("seconds").map(shownSeconds),
-        node.number("bytes").map(b => Utils.bytesToString(b.toLong))).flatten.mkString(" · ")
-      // Four shades by use; the number beside says the same.
-      val shade = if (uses * 2 > most) 1 else if (uses * 4 > most) 6 else if (uses > 1) 7 else 0
+        node.number("bytes").map(shownBytes)).flatten.mkString(" · ")
+      // Four tones by use; the number beside says the same.
+      val tone = if (uses * 2 > most) "most" else if (uses * 4 > most) "much" else if (uses > 1) "some" else ""
       val stored = node.flag("stored")
       Box(
+        s"box-${node.text("lineage")}",
         Seq(node.text("operator"), facts),
-        0,
+        "",
+        tone,
         if (stored) "■ stored" else "",
         if (stored) "kept" else "",
         idle = false,
         s"${node.text("operator")}, $facts, lineage ${node.text("lineage")}",
         s"#op-${node.text("lineage")}",
-        shade
+        weight = uses.toDouble
       )
     }
     val arrows = for {

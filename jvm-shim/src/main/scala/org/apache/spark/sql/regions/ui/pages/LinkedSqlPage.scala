@@ -2,7 +2,7 @@ package org.apache.spark.sql.regions.ui.pages
 
 import jakarta.servlet.http.HttpServletRequest
 
-import scala.xml.{Elem, Node, NodeSeq, Text}
+import scala.xml.{Elem, Node, NodeSeq}
 
 import org.apache.spark.sql.execution.ui.{ExecutionPage, SQLTab}
 import org.apache.spark.sql.regions.Guard
@@ -29,11 +29,7 @@ private[ui] final class LinkedSqlPage(sql: SQLTab, regions: RegionsTab) extends 
       case None => page
       case Some(execution) =>
         val links = new Links(request, regions)
-        val found = regions.store.ofExecution(execution)
-        val what =
-          if (found.isEmpty) Text("nothing was decided on it")
-          else Text(
-            s"${found.map(_.applied.values.map(_.toInt).sum).sum} actions, ${found.map(_.declined).sum} operators left alone")
+        val what = regions.facts.sums(execution).map(Words.summary).getOrElse("nothing was decided on it")
         val line = <p class="mb-2"><strong>Regions: </strong><a id="regions-link" href={links.query(-1, execution)}>{
           what
         }</a></p>

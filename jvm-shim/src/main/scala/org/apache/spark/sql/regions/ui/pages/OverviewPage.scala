@@ -10,7 +10,6 @@ import com.fasterxml.jackson.databind.node.ObjectNode
 
 import org.apache.spark.sql.regions.ui.Trees._
 import org.apache.spark.ui.UIUtils
-import org.apache.spark.util.Utils
 
 /** What was saved, what is kept, whether the planner is well, and the last queries. */
 private[pages] final class OverviewPage(tab: RegionsTab) extends FactsPage(tab, "", "Regions") {
@@ -43,7 +42,7 @@ private[pages] final class OverviewPage(tab: RegionsTab) extends FactsPage(tab, 
           s"${did("load")} loads, ${did("recall")} recalls, ${did("share")} shared"),
         (
           "Bytes held",
-          <span id="regions-held">{Utils.bytesToString(facts.path("held").path("bytes").asLong(0))}</span>,
+          <span id="regions-held">{shownBytes(facts.path("held").path("bytes").asDouble(0))}</span>,
           s"in ${facts.path("held").path("entries").asLong(0)} entries"),
         (
           "Planner",
@@ -63,27 +62,27 @@ private[pages] final class OverviewPage(tab: RegionsTab) extends FactsPage(tab, 
   }
 
   private def queries(facts: ObjectNode, links: Links): NodeSeq = {
-    val shown = facts.items("queries")
-    val kept = facts.path("queriesKept").asInt(0)
+    val shown = facts.items("executions")
+    val kept = facts.path("executionsKept").asInt(0)
     val more =
       if (shown.size >= kept) NodeSeq.Empty
       else <p><a href={links.page("") + s"?limit=$kept"}>Show all {kept.toString}</a></p>
     heading("Queries", Some(kept)) ++
       table(
         "regions-queries",
-        "Queries that were planned, the newest first",
+        "Queries, the newest first: SQL executions with their subqueries, and plans that were only explained",
         Seq(
           "Query" -> "Number of the plan; a page with its picture",
           "SQL" -> "Spark's own page of the execution; empty for a plan that was only explained",
           "Description" -> "",
-          "Planned" -> "",
-          "Decided in" -> "",
-          "Done" -> "Actions that were applied",
-          "Declined" -> "",
-          "Predicted saving" -> "",
-          "Measured saving" -> "Of results that were read; what Spark would have spent, less the read",
+          "Started" -> "",
+          "Status" -> "",
           "Duration" -> "",
-          "Outcome" -> ""
+          "Decided in" -> "Of the query and its subqueries that ran",
+          "Done" -> "Actions at places that ran",
+          "Left alone" -> "Operators at which nothing was done",
+          "Predicted saving" -> "",
+          "Measured saving" -> "Of results that were read; what Spark would have spent, less the read"
         ),
         shown.map(row(_, links)),
         filtered = true,
@@ -91,73 +90,86 @@ private[pages] final class OverviewPage(tab: RegionsTab) extends FactsPage(tab, 
       ) ++ more
   }
 
-  private def row(q: JsonNode, links: Links): Seq[Cell] = {
-    val (query, execution) = (q.whole("query").getOrElse(-1L), q.whole("executionId").getOrElse(-1L))
+  private def row(e: JsonNode, links: Links): Seq[Cell] = {
+    val (query, execution) = (e.whole("query").getOrElse(-1L), e.whole("executionId").getOrElse(-1L))
+    val counts = e.flag("counted")
+    val subqueries = e.whole("subqueries").getOrElse(0L).toInt
     Seq(
       Cell(links.toQuery(query, execution), Some(query.toString)),
       Cell(links.toSql(execution), Some(execution.toString)),
-      text(q.text("description")),
-      time(q.whole("time").getOrElse(0L)),
-      Cell(Text(f"${q.number("planningMillis").getOrElse(0.0)}%.0f ms"), q.number("planningMillis").map(_.toString)),
-      text(done(q)),
-      count(q.whole("declined").getOrElse(0L)),
-      seconds(q.number("predicted").filter(_ > 0).getOrElse(Double.NaN)),
-      known(q.number("saved")),
-      known(q.number("seconds")),
-      text(q.text("outcome"))
+      Cell(Text(e.text("description")) ++ (
+        if (subqueries == 0) NodeSeq.Empty
+        else <div class="small text-muted">with {counted(subqueries, "subquery", "subqueries")}</div>
+      )),
+      time(e.whole("time").getOrElse(0L)),
+      Cell(
+        badge(e.text("status"), e.number("sinceStart")) ++ (
+          if (e.text("error").isEmpty) NodeSeq.Empty
+          else <div class="small regions-error" title={e.text("error")}>{e.text("error")}</div>
+        ),
+        Some(e.text("status"))
+      ),
+      known(e.number("seconds")),
+      Cell(
+        line(shownMillis(e.number("planningMillis").getOrElse(0.0))),
+        e.number("planningMillis").map(_.toString)),
+      Cell(Text(Words.done(e)) ++ (
+        if (counts || e.path("done").isEmpty) NodeSeq.Empty
+        else <span class="text-muted"> (decided)</span>
+      )),
+      count(e.whole("declined").getOrElse(0L)),
+      seconds(e.number("predicted").filter(_ > 0).getOrElse(Double.NaN)),
+      known(e.number("saved"))
     )
-  }
-
-  private def done(q: JsonNode): String = {
-    val applied = q.path("applied").fields().asScala.filter(f => OverviewPage.verbs.contains(f.getKey))
-      .map(f => OverviewPage.verbs(f.getKey) + (if (f.getValue.asInt > 1) s" ×${f.getValue.asInt}" else ""))
-    (applied.toSeq ++ Some(q.text("refusal")).filter(_.nonEmpty)).mkString(", ")
   }
 
   private def reasons(facts: ObjectNode): NodeSeq = {
     val rows = facts.path("declines").fields().asScala.toSeq.map { field =>
-      Seq(text(field.getKey), text(Reasons.sentence(field.getKey)), count(field.getValue.asLong))
+      Seq(text(Reasons.sentence(field.getKey)), count(field.getValue.asLong), Cell(<code>{field.getKey}</code>))
     }
-    heading("Why operators were left alone") ++
-      table("regions-reasons", "Reason codes with how often each was given",
-        Seq("Code" -> "", "Meaning" -> "", "Times" -> ""), rows)
+    foldedSection(
+      "Why operators were left alone",
+      rows.size,
+      table("regions-reasons", "Reasons with how often each was given",
+        Seq("Reason" -> "", "Times" -> "", "Code" -> ""), rows)
+    )
   }
 
   private def planner(facts: ObjectNode): NodeSeq = {
     val told = facts.path("planner").fields().asScala.toSeq.filterNot(_.getValue.isContainerNode) ++
       facts.path("counters").fields().asScala.toSeq
-    heading("Planner and counters") ++
+    foldedSection(
+      "Planner and counters",
+      told.size,
       table(
         "regions-planner",
         "State of the planner process and counters of the application",
         Seq("Name" -> "", "Value" -> ""),
-        told.map(field => Seq(text(field.getKey), text(field.getValue.asText)))
+        told.map(field => Seq(text(field.getKey), value(field.getKey, field.getValue.asText)))
       )
+    )
   }
 
-  private def confs(facts: ObjectNode): NodeSeq =
-    heading("Settings in force") ++
+  private def confs(facts: ObjectNode): NodeSeq = {
+    val confs = facts.path("confs").fields().asScala.toSeq
+    foldedSection(
+      "Settings in force",
+      confs.size,
       table(
         "regions-confs",
         "Settings of spark_regions",
         Seq("Key" -> "", "Value" -> ""),
-        facts.path("confs").fields().asScala.toSeq.map(f => Seq(text(f.getKey), text(f.getValue.asText)))
+        confs.map(f => Seq(text(f.getKey), value(f.getKey, f.getValue.asText)))
       )
+    )
+  }
+
+  private def value(name: String, raw: String): Cell = {
+    val shown = shownValue(name, raw)
+    Cell(if (shown == raw) Text(raw) else <span title={raw}>{shown}</span>, Some(raw))
+  }
 }
 
 private[pages] object OverviewPage {
   val rows = 200L
-
-  val verbs: Map[String, String] = Map(
-    "load" -> "loaded",
-    "recall" -> "recalled",
-    "store" -> "storing",
-    "persist" -> "persisting",
-    "share" -> "shared",
-    "committed" -> "stored",
-    "abandoned" -> "gave up",
-    "fallback" -> "fell back"
-  ) ++ Seq("split_by_records", "split_by_keys", "two_phases", "range_boundaries", "longest_first",
-    "spread_ties").map(k =>
-    k -> k.replace('_', ' '))
 }

@@ -4,11 +4,11 @@ import jakarta.servlet.http.HttpServletRequest
 
 import scala.xml.{NodeSeq, Text}
 
-import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.node.ObjectNode
 
 import org.apache.spark.sql.regions.ui.Trees._
-import org.apache.spark.sql.regions.ui.picture.{Picture, PictureScript}
+import org.apache.spark.sql.regions.ui.events.{EventBodies, Texts}
+import org.apache.spark.sql.regions.ui.picture.PictureScript
 import org.apache.spark.ui.UIUtils
 
 /** What was decided on one SQL execution, why, and what that brought. */
@@ -33,158 +33,185 @@ private[pages] final class QueryPage(tab: RegionsTab) extends FactsPage(tab, "ex
     val execution = facts.whole("executionId").getOrElse(-1L)
     val queries = facts.items("queries")
     val up =
-      if (execution < 0) <p>Only planned: no SQL execution of Spark is known for it.</p>
-      else <p><a id="regions-to-sql" href={links.sql(execution)}>Spark’s page of SQL execution {execution.toString}</a>{
+      if (execution < 0) <p>{badge("planned")} No SQL execution of Spark is known for it.</p>
+      else <p>{
+        if (queries.isEmpty) NodeSeq.Empty else badge(facts.text("status"), facts.number("sinceStart")) ++ Text(" ")
+      }<a id="regions-to-sql" href={links.sql(execution)}>Spark’s page of SQL execution {execution.toString}</a>{
         if (facts.text("description").isEmpty) "" else s": ${facts.text("description")}"
       }</p>
     val parameters =
       if (execution >= 0) s"?id=$execution" else queries.headOption.map(q => s"?query=${q.text("query")}").getOrElse("")
-    up ++ whole(facts, queries) ++ (
+    up ++ (
       if (queries.isEmpty) {
         <p class="text-muted">Nothing is known of it: it was not planned by spark_regions, its plan has nothing to reuse
           (a command, a plain relation), or it is older than the queries that are kept
           (spark.sql.ui.retainedExecutions).</p>
-      } else queries.zipWithIndex.flatMap { case (query, i) =>
-        if (i == 0) shown(query, links) else folded(query, links)
-      }
+      } else whole(facts, queries.map(new PlannedQuery(_)), links)
     ) ++ links.toJson("execution", parameters)
   }
 
-  /** Of an execution with subqueries: what all of it saves. */
-  private def whole(facts: JsonNode, queries: Seq[JsonNode]): NodeSeq = {
-    val ran = queries.count(_.whole("partOf").exists(_ >= 0))
-    if (ran < 2) NodeSeq.Empty
-    else <p id="regions-whole">With its subqueries ({(ran - 1).toString}): saving predicted {
-      shownSeconds(facts.number("predicted").getOrElse(0))
-    }, {facts.number("saved").map(s => s"measured ${shownSeconds(s)}").getOrElse("not measured")}.</p>
+  private def whole(facts: ObjectNode, all: Seq[PlannedQuery], links: Links): NodeSeq = {
+    val (main, others) = (all.head, all.tail)
+    val (subqueries, rest) = others.partition(_.ran)
+    val error =
+      if (facts.text("error").isEmpty) NodeSeq.Empty
+      else <p class="regions-bad" id="regions-failed">{facts.text("error")}</p>
+    error ++ summary(facts, main +: subqueries) ++ cut(main +: subqueries) ++ picture(main) ++
+      ActionsTable(main +: subqueries, facts, links) ++ DeclinesList(main +: subqueries, facts) ++
+      tables(main, links) ++ subqueries.flatMap(subquery(_, links)) ++ notRun(rest, facts, links)
   }
 
-  /** A subquery, or a plan that was made on the way. */
-  private def folded(query: JsonNode, links: Links): NodeSeq =
-    <details class="mb-3"><summary>Query {query.text("query")}, {
-      if (query.whole("partOf").exists(_ >= 0)) "a subquery" else "planned once more and not run"
-    } ({query.text("operators")} operators)</summary>
-      {shown(query, links)}</details>
-
-  private def shown(query: JsonNode, links: Links): NodeSeq = {
-    val drawn = new QueryPicture(query)
-    val id = s"regions-plan-${query.text("query")}"
-    val picture =
-      if (drawn.nodes.isEmpty) <p class="text-muted">The plan is not known.</p>
-      else PictureScript.framed(id, drawn.svg(id), drawn.height)
-    summary(query, drawn) ++ legend(drawn) ++ picture ++ actions(query, drawn, links) ++ SkewTable(query, links) ++
-      declines(query, drawn) ++ regions(drawn) ++ operators(drawn, id)
-  }
-
-  private def summary(query: JsonNode, drawn: QueryPicture): NodeSeq = {
-    val note = drawn.main.path("regions")
-    val refusal = drawn.main.path("refusal")
-    val saved = query.number("saved")
+  private def summary(facts: ObjectNode, queries: Seq[PlannedQuery]): NodeSeq = {
+    val main = queries.head
+    val notes = queries.map(_.drawn.main.path("regions"))
+    val chosen = notes.flatMap(_.number("chosenSeconds"))
+    val refusal = main.drawn.main.path("refusal")
+    val counts = facts.flag("counted")
+    val plannerMillis = queries.flatMap(_.drawn.main.number("plannerMillis")).sum
+    val notRun = facts.whole("notRun").getOrElse(0L).toInt
+    val subqueries = facts.whole("subqueries").getOrElse(0L).toInt
+    val words = Words.done(facts)
+    val held = queries.map(_.observed).sum
     cards(
       Seq(
-        Some(("Query", Text(query.text("query")), UIUtils.formatDate(query.whole("time").getOrElse(0L)))),
+        Some(
+          (
+            "Query",
+            Text(main.number),
+            UIUtils.formatDate(facts.whole("time").getOrElse(0L)) +
+              (if (subqueries == 0) "" else s", with ${counted(subqueries, "subquery", "subqueries")}"))),
+        Some(
+          (
+            if (counts) "Done" else "Decided",
+            <span id="regions-done">{if (words.isEmpty) "nothing" else words}</span>,
+            Words.leftAlone(facts.whole("declined").getOrElse(0L).toInt) +
+              (if (held == 0) "" else s", $held of them as the mode is observe"))),
+        Some(
+          (
+            "Saving measured",
+            Text(facts.number("saved").map(shownSeconds).getOrElse("–")),
+            if (counts) s"predicted ${shownSeconds(facts.number("predicted").getOrElse(0))}"
+            else "counted once it has run")),
         Some(
           (
             "Decided in",
-            Text(f"${query.number("planningMillis").getOrElse(0.0)}%.0f ms"),
-            f"${drawn.main.number("plannerMillis").getOrElse(0.0)}%.0f ms of it by the planner")),
-        Some(
-          (
-            "Ran for",
-            query.number("seconds").map(s => Text(shownSeconds(s))).getOrElse(Text("–")),
-            if (query.text("outcome").isEmpty) "not ended"
-            else s"${query.text("outcome")}, ${shownSeconds(query.number("taskSeconds").getOrElse(0))} in tasks")),
-        note.number("chosenSeconds").map(chosen =>
-          (
-            "Predicted",
-            Text(shownSeconds(chosen)),
-            s"Spark’s own plan ${shownSeconds(note.number("plainSeconds").getOrElse(0))}")),
-        Some(
-          (
-            "Saving predicted",
-            if (query.whole("partOf").exists(_ >= 0)) Text(shownSeconds(query.number("predicted").getOrElse(0)))
-            else Text("–"),
-            if (query.whole("partOf").forall(_ < 0)) "not run, or not ended"
-            else saved.map(s => s"measured ${shownSeconds(s)}").getOrElse("not measured"))),
-        note.whole("step").map(step =>
-          ("Step of the job", Text(s"$step of ${note.text("steps")}"), "as in its last run")),
-        if (!refusal.isObject) None
+            Text(shownMillis(facts.number("planningMillis").getOrElse(0.0))),
+            s"${shownMillis(plannerMillis)} of it by the planner" + (
+              if (notRun == 0 || !counts) ""
+              else s"; ${shownMillis(facts.number("notRunMillis").getOrElse(0.0))} more on ${counted(notRun, "plan")} not run"
+            ))),
+        facts.number("seconds").map(s => ("Ran for", Text(shownSeconds(s)), wall(facts))),
+        if (chosen.isEmpty) None
         else Some(
           (
-            "Nothing decided",
-            <span class="regions-bad">{refusal.text("code")}</span>,
+            "Run time predicted",
+            Text(shownSeconds(chosen.sum)),
+            s"Spark’s own plan ${shownSeconds(notes.flatMap(_.number("plainSeconds")).sum)}")),
+        notes.head.whole("step").map(step =>
+          ("Step of the job", Text(s"$step of ${notes.head.text("steps")}"), "as in its last run")),
+        if (!refusal.isObject) None
+        else Some(("Nothing decided", <span class="regions-bad">{refusal.text("code")}</span>,
             Reasons.told(refusal.text("code"), refusal.text("detail"))))
-      ).flatten) ++
-      (if (query.flag("truncated"))
-         <p class="text-muted">Long texts or parts of this query were cut.</p>
-       else NodeSeq.Empty)
+      ).flatten)
   }
 
-  private def legend(drawn: QueryPicture): NodeSeq =
-    if (drawn.nodes.isEmpty) NodeSeq.Empty
-    else <p class="mb-1">{
-      drawn.regions.take(Picture.regionColours).map { region =>
-        val number = region.path("id").asInt
-        <span class={s"regions-key regions-key-${(number - 1) % Picture.regionColours + 1}"}>R{number.toString}</span>
-      }
-    }<span class="text-muted">{
-      if (drawn.regions.isEmpty) ""
-      else "regions in the order in which they run; a dashed thick arrow is kept or shuffled between two. "
+  /** Where the wall time went. */
+  private def wall(facts: ObjectNode): String = {
+    val parts = facts.path("wall")
+    val split = for (before <- parts.number("beforeJobs"); busy <- parts.number("inJobs"); rest <- parts.number("rest"))
+      yield s"${shownSeconds(before)} to plan, ${shownSeconds(busy)} in jobs, ${shownSeconds(rest)} between"
+    (split ++ facts.number("taskSeconds").map(s => s"${shownSeconds(s)} of tasks")).mkString("; ")
+  }
+
+  /** What the page lacks, as far as the bounds of an event tell. */
+  private def cut(queries: Seq[PlannedQuery]): NodeSeq = {
+    val truncated = queries.filter(_.facts.flag("truncated"))
+    if (truncated.isEmpty) NodeSeq.Empty
+    else {
+      val nodes = truncated.exists(_.drawn.nodes.sizeIs >= EventBodies.mostNodes)
+      val actions = truncated.exists(_.decisions.exists(_.items("actions").sizeIs >= EventBodies.mostActions))
+      val declines = truncated.exists(_.decisions.exists(_.items("declines").sizeIs >= EventBodies.mostDeclines))
+      val labels = truncated.map(_.drawn.nodes.count(_.text("label").endsWith("…"))).sum
+      val told = Seq(
+        if (nodes) Some(s"operators after the first ${EventBodies.mostNodes} of a plan") else None,
+        if (actions) Some(s"actions after the first ${EventBodies.mostActions}") else None,
+        if (declines) Some(s"reasons after the first ${EventBodies.mostDeclines}") else None,
+        if (labels > 0) Some(s"the labels of ${counted(labels, "operator")} after ${Texts.longest} characters")
+        else None
+      ).flatten
+      <p class="text-muted small">Left out: {
+        if (told.isEmpty) s"texts after ${Texts.longest} characters" else told.mkString(", ")
+      }.</p>
     }
-      ▲ kept, ▼ read from what was kept, ⇉ computed once for several places, ✕ left alone, ⚠ could not be done.
-      Faint: not computed.</span></p>
+  }
 
-  private def actions(query: JsonNode, drawn: QueryPicture, links: Links): NodeSeq = {
-    val loads = query.items("loads").map(load => load.whole("node") -> load).toMap
-    val rows = query.items("decisions").filterNot(_.text("topic") == "skew").flatMap(_.items("actions")).map { action =>
-      val load = loads.get(action.whole("node")).filter(_ => QueryPicture.reads(action.text("kind")))
-      val refusal = action.path("refusal")
-      val code = if (refusal.isObject) refusal.text("code") else action.text("reason")
-      val detail = if (refusal.isObject) refusal.text("detail") else action.text("detail")
-      Seq(
-        text(if (refusal.isObject) s"could not ${action.text("kind")}" else action.text("kind")),
-        text(place(action)),
-        Cell(digest(action.text("entry"))),
-        known(action.number("savingSeconds").filter(_ >= 0)),
-        known(load.flatMap(_.number("saved"))),
-        text(code),
-        text(Reasons.told(code, detail))
-      )
+  private def picture(query: PlannedQuery): NodeSeq =
+    if (query.drawn.nodes.isEmpty) <p class="text-muted">The plan is not known.</p>
+    else legend(query) ++
+      PictureScript.framed(query.id, query.drawn.svg(query.id), query.drawn.height, query.drawn.decided)
+
+  private def legend(query: PlannedQuery): NodeSeq =
+    <p class="mb-1 small"><span class="regions-key regions-key-kept">▲ kept</span>
+      <span class="regions-key regions-key-read">▼ read from what was kept</span>
+      <span class="regions-key regions-key-shared">⇉ computed once for several places</span>
+      {
+      if (query.observed == 0) NodeSeq.Empty
+      else <span class="regions-key regions-key-would">◇ would be done</span>
     }
-    heading("What was done", Some(rows.size)) ++
-      table(
-        s"regions-actions-${query.text("query")}",
-        "Actions and what became of them",
-        Seq("Action" -> "", "Operator" -> "", "Entry" -> "", "Predicted saving" -> "", "Measured saving" -> "",
-          "Code" -> "", "Reason" -> ""),
-        rows,
-        empty = "Nothing was stored, read or shared."
-      ) ++ <p><a href={links.page("cache")}>Recycling cache</a></p>
+      <span class="text-muted">✕ left alone, ⚠ could not be done, faint: not computed; the bar is a box’s part of the task
+        time.{
+      if (query.drawn.regions.isEmpty) ""
+      else " R: regions in the order in which they run; a dashed thick arrow is kept or shuffled between two."
+    }</span></p>
+
+  private def tables(query: PlannedQuery, links: Links): NodeSeq =
+    SkewTable(query.facts, links) ++ regions(query.drawn, query.id) ++ operators(query.drawn, query.id)
+
+  private def subquery(query: PlannedQuery, links: Links): NodeSeq = {
+    val facts = query.facts
+    val saved = facts.number("saved").map(s => s", measured ${shownSeconds(s)}").getOrElse("")
+    folded(
+      <h4 class="d-inline">Subquery {query.number}</h4> ++ <span class="text-muted"> {
+        counted(facts.whole("operators").getOrElse(0L).toInt, "operator")
+      }, decided in {shownMillis(facts.number("planningMillis").getOrElse(0.0))}, saving predicted {
+        shownSeconds(facts.number("predicted").getOrElse(0.0)) + saved
+      }</span>,
+      picture(query) ++ tables(query, links)
+    )
   }
 
-  private def place(item: JsonNode): String = {
-    val node = item.path("node").asInt(-1)
-    if (node < 0) item.text("operator") else s"${item.text("operator")} ($node)"
-  }
-
-  private def declines(query: JsonNode, drawn: QueryPicture): NodeSeq =
-    heading("What was left alone, and why", Some(drawn.declines.size)) ++
+  /** Plans that Spark made on the way, with a page of their own each. */
+  private def notRun(queries: Seq[PlannedQuery], facts: ObjectNode, links: Links): NodeSeq =
+    if (queries.isEmpty) NodeSeq.Empty
+    else folded(
+      <h4 class="d-inline">{
+        if (facts.flag("counted")) s"${counted(queries.size, "plan")} planned once more and not run"
+        else s"${counted(queries.size, "plan")} so far of its subqueries"
+      }</h4>,
       table(
-        s"regions-declines-${query.text("query")}",
-        "Operators at which nothing was done, with the reason",
-        Seq("Operator" -> "", "Code" -> "", "Meaning" -> "", "Detail" -> ""),
-        drawn.declines.map(d =>
-          Seq(text(place(d)), text(d.text("code")), text(Reasons.sentence(d.text("code"))), text(d.text("detail")))),
-        empty = "Nothing was declined."
+        "regions-not-run",
+        "Plans of this execution that did not run",
+        Seq("Query" -> "", "Operators" -> "", "Decided in" -> "", "Left alone" -> ""),
+        queries.map { query =>
+          Seq(
+            Cell(links.toQuery(query.facts.whole("query").getOrElse(-1L), -1), Some(query.number)),
+            count(query.facts.whole("operators").getOrElse(0L)),
+            Cell(line(shownMillis(query.facts.number("planningMillis").getOrElse(0.0)))),
+            count(query.facts.whole("declined").getOrElse(0L))
+          )
+        }
       )
+    )
 
-  private def regions(drawn: QueryPicture): NodeSeq =
+  private def regions(drawn: QueryPicture, id: String): NodeSeq =
     if (drawn.regions.isEmpty) NodeSeq.Empty
     else {
       val spent = drawn.nodes.groupMapReduce(drawn.region)(_.number("seconds").getOrElse(0.0))(_ + _)
-      heading("Regions", Some(drawn.regions.size)) ++
+      foldedSection(
+        "Regions",
+        drawn.regions.size,
         table(
-          "regions-list",
+          s"$id-regions",
           "Regions in the order in which they run",
           Seq(
             "Region" -> "",
@@ -206,10 +233,13 @@ private[pages] final class QueryPage(tab: RegionsTab) extends FactsPage(tab, "ex
             )
           }
         )
+      )
     }
 
   private def operators(drawn: QueryPicture, id: String): NodeSeq =
-    heading("Operators", Some(drawn.nodes.size)) ++
+    foldedSection(
+      "Operators",
+      drawn.nodes.size,
       table(
         s"$id-operators",
         "Operators of the plan",
@@ -217,7 +247,11 @@ private[pages] final class QueryPage(tab: RegionsTab) extends FactsPage(tab, "ex
           "Task seconds" -> "Of the operator alone", "Done" -> "", "Label" -> ""),
         drawn.nodes.map { node =>
           Seq(
-            Cell(<span id={s"$id-node-${node.text("id")}"}>{node.text("id")}</span>, Some(node.text("id"))),
+            Cell(
+              <a id={QueryPicture.rowId(id, node.text("id"))} href={drawn.link(id, node.text("id"))}>{
+                node.text("id")
+              }</a>,
+              Some(node.text("id"))),
             text(node.text("operator")),
             text(if (drawn.region(node) > 0) s"R${drawn.region(node)}" else ""),
             text(node.items("children").map(_.asText).mkString(", ")),
@@ -230,4 +264,5 @@ private[pages] final class QueryPage(tab: RegionsTab) extends FactsPage(tab, "ex
         }.toSeq,
         filtered = drawn.nodes.size > 20
       )
+    )
 }

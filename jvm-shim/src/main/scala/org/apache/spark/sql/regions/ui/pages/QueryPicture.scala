@@ -7,7 +7,7 @@ import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.sql.regions.ui.Trees._
 import org.apache.spark.sql.regions.ui.picture.{Arrow, Box, Picture}
-import org.apache.spark.util.Utils
+import org.apache.spark.sql.regions.ui.store.Applied
 
 /** The plan of one query as a picture: operators in the colours of their regions, what is kept between them, and what was done. */
 private[pages] final class QueryPicture(query: JsonNode) {
@@ -37,8 +37,9 @@ private[pages] final class QueryPicture(query: JsonNode) {
   /** What was done at a node, or why nothing was: (words, kind of the badge). */
   def done(node: JsonNode): (String, String) = {
     val id = node.path("id").asInt(-1)
-    actionAt.get(id).flatMap(_.headOption).map(badge).orElse(
-      declineAt.get(id).flatMap(_.headOption).map(d => (s"✕ ${d.text("code")}", "declined"))).getOrElse(("", ""))
+    actionAt.get(id).flatMap(_.headOption).map(badge).orElse(before(node)).orElse(
+      declineAt.get(id).flatMap(all => all.find(_.text("code") == observed).orElse(all.headOption)).flatMap(left))
+      .getOrElse(("", ""))
   }
 
   private def badge(action: JsonNode): (String, String) = {
@@ -54,31 +55,60 @@ private[pages] final class QueryPicture(query: JsonNode) {
     }
   }
 
+  /** What was put into the plan before it was signed. */
+  private def before(node: JsonNode): Option[(String, String)] = entry(node).map { entry =>
+    if (node.text("operator") == "Tee") (s"▲ stored ${entry.take(9)}", "kept") else (s"▼ read ${entry.take(9)}", "read")
+  }
+
+  /** Words before codes; what only follows from another choice is said in the table alone. */
+  private def left(decline: JsonNode): Option[(String, String)] = {
+    val (code, sentence) = (decline.text("code"), Reasons.sentence(decline.text("code")))
+    if (code == observed) Some((s"◇ ${decline.text("detail")}", "would"))
+    else if (follows(code)) None
+    else Some((s"✕ ${if (sentence.isEmpty) code else sentence}", "declined"))
+  }
+
   /** Rows, bytes and task-seconds, as far as Spark counted them. */
-  def measured(node: JsonNode): String = Seq(
+  private def measured(node: JsonNode): String = Seq(
     node.whole("rows").map(rows => f"$rows%,d rows"),
-    node.number("bytes").map(b => Utils.bytesToString(b.toLong)),
+    node.number("bytes").map(Html.shownBytes),
     node.number("seconds").map(Html.shownSeconds)
   ).flatten.mkString(" · ")
+
+  private val allSeconds: Double = nodes.filterNot(isIdle).flatMap(_.number("seconds")).sum
 
   private def box(node: JsonNode, id: String): Box = {
     val (words, kind) = done(node)
     val name = s"${node.text("operator")} (${node.text("id")})"
     val facts = if (isIdle(node)) "not computed" else measured(node)
-    val inRegion = if (region(node) > 0) s", region ${region(node)}" else ""
+    val number = region(node)
+    val inRegion = if (number > 0) s", region $number" else ""
+    val share = node.number("seconds").filter(_ => allSeconds > 0).map(_ / allSeconds)
+    val part = share.filter(_ >= 0.005).map(s => f"${100 * s}%.0f %% of the query's task time").getOrElse("")
+    val codes = declineAt.getOrElse(node.path("id").asInt(-1), Nil).map(_.text("code")).distinct.mkString(", ")
     Box(
-      Seq(name, facts),
-      region(node),
+      boxId(id, node.text("id")),
+      Seq(name, OperatorWords(node.text("operator"), node.text("label")), facts).filter(_.nonEmpty),
+      if (number > 0) s"R$number" else "",
+      if (number > 0 && number % 2 == 0) "even" else "",
       words,
       kind,
       isIdle(node),
-      Seq(s"$name$inRegion", facts, words, node.text("label")).filter(_.nonEmpty).mkString("\n"),
-      s"#$id-node-${node.text("id")}"
+      Seq(s"$name$inRegion", facts, part, words, codes, node.text("label")).filter(_.nonEmpty).mkString("\n"),
+      s"#${rowId(id, node.text("id"))}",
+      share.getOrElse(Double.NaN),
+      share.getOrElse(0)
     )
   }
 
+  /** Where a node is on the page: its box, or its row where what stands below a read is not drawn. */
+  def link(id: String, node: String): String =
+    if (drawn(node)) s"#${boxId(id, node)}" else s"#${rowId(id, node)}"
+
   /** What is drawn: what ran, and for each result that was read one box for all that it spared. */
   private val shown: IndexedSeq[JsonNode] = nodes.filterNot(isIdle)
+
+  private val drawn: Set[String] = shown.map(_.text("id")).toSet
 
   /** Operators below each node that reads a result, by its place in the picture. */
   private val spared: IndexedSeq[(Int, Int)] = shown.zipWithIndex.flatMap { case (node, at) =>
@@ -99,9 +129,10 @@ private[pages] final class QueryPicture(query: JsonNode) {
     found.toSet
   }
 
-  private def boxes(id: String): IndexedSeq[Box] = shown.map(box(_, id)) ++ spared.map { case (_, count) =>
+  private def boxes(id: String): IndexedSeq[Box] = shown.map(box(_, id)) ++ spared.map { case (at, count) =>
     val words = if (count == 1) "1 operator" else s"$count operators"
-    Box(Seq(words, "not computed"), 0, "", "", idle = true, s"$words below were not computed", s"#$id-operators")
+    Box(s"$id-spared-$at", Seq(words, "not computed"), "", "", "", "", idle = true, s"$words below were not computed",
+      s"#$id-operators")
   }
 
   private def arrows: IndexedSeq[Arrow] = {
@@ -120,7 +151,7 @@ private[pages] final class QueryPicture(query: JsonNode) {
       else regions.find(_.path("id").asInt == region(above)).toSeq.flatMap(_.items("inputs"))
         .find(_.path("region").asInt == region(below)).map(_.text("label")).getOrElse("")
     val size =
-      if (label.isEmpty || isIdle(below)) None else below.number("bytes").map(b => Utils.bytesToString(b.toLong))
+      if (label.isEmpty || isIdle(below)) None else below.number("bytes").map(Html.shownBytes)
     Arrow(from, to, (Seq(label).filter(_.nonEmpty) ++ size).mkString(" "), label.nonEmpty)
   }
 
@@ -129,12 +160,14 @@ private[pages] final class QueryPicture(query: JsonNode) {
     s"Plan of query ${query.text("query")}: ${nodes.size} operators in ${regions.size} regions",
     "The table “Operators” below has the same facts in words.",
     boxes(id),
-    arrows,
-    focus = 0
+    arrows
   )
 
+  /** Boxes at which something was done. */
+  def decided: Int = shown.count(node => Seq("read", "kept", "shared", "would", "lost").contains(done(node)._2))
+
   /** Pixels that the picture's window should have. */
-  def height: Int = math.max(200, math.min(640, 92 * depth + 30))
+  def height: Int = math.max(200, math.min(640, 107 * depth + 30))
 
   private def depth: Int = {
     val at = new Array[Int](nodes.size)
@@ -148,6 +181,23 @@ private[pages] final class QueryPicture(query: JsonNode) {
 }
 
 private[pages] object QueryPicture {
-  def refused(action: JsonNode): Boolean = action.path("refusal").isObject
+
+  /** Decided, but not done: the mode is observe. */
+  val observed = "OBSERVE_ONLY"
+
+  /** Codes that only say that something else was chosen, or declined. */
+  val follows: Set[String] =
+    Set("ALREADY_STORED_ABOVE", "ALREADY_STORED_BELOW", "NOT_CHOSEN", "SUBQUERY_DECIDED", "CHILD_REFUSED")
+
+  def boxId(picture: String, node: String): String = s"$picture-box-$node"
+  def rowId(picture: String, node: String): String = s"$picture-node-$node"
+
+  /** The entry that a node of the plan reads or writes, put there before the plan was signed. */
+  def entry(node: JsonNode): Option[String] =
+    if (!Set("Recycled", "Tee")(node.text("operator"))) None
+    else entryOf.findFirstMatchIn(node.text("label")).map(_.group(1))
+  private val entryOf = """\[entry ([^\]]+)\]""".r
+
+  def refused(action: JsonNode): Boolean = Applied.refused(action)
   def reads(kind: String): Boolean = kind == "load" || kind == "recall"
 }

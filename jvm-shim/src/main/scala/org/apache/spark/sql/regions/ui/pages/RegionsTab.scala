@@ -24,7 +24,7 @@ final class RegionsTab(ui: SparkUI) extends SparkUITab(ui, RegionsTab.prefix) {
 
   private val kvstore: KVStore = ui.store.store
   val store = new RegionsStore(kvstore)
-  private[pages] val facts = new Facts(store, new SQLAppStatusStore(kvstore))
+  private[pages] val facts = new Facts(store, new SQLAppStatusStore(kvstore), ui.store)
 
   attachPage(new OverviewPage(this))
   attachPage(new QueryPage(this))
@@ -120,6 +120,8 @@ private[pages] final class Links(request: HttpServletRequest, tab: RegionsTab) {
   /** Our page of a query, by the execution where it has one. */
   def query(query: Long, execution: Long): String =
     page("execution") + (if (execution >= 0) s"?id=$execution" else s"?query=$query")
+
+  def entry(name: String): String = page("cache") + s"#entry-$name"
 
   def toQuery(query: Long, execution: Long): NodeSeq =
     if (query < 0) NodeSeq.Empty else <a href={this.query(query, execution)}>{query.toString}</a>

@@ -4,17 +4,15 @@ import scala.xml.{Node, NodeSeq}
 
 /** A graph as inline SVG, which needs no script to be seen; see [[PictureScript]] for moving about in it. */
 object Picture {
-  val regionColours = 8
-  private val boxWidth = 216.0
+  private val boxWidth = 232.0
   private val lineHeight = 15.0
   private val margin = 16.0
   private val gapX = 22.0
   private val gapY = 32.0
-  private val mostCharacters = 34
+  private val mostCharacters = 37
 
   /**
    * @param title one line that says what is drawn
-   * @param focus the box to look at where not all can be seen
    * @param summary longer, for those who cannot see it; names the table with the same facts
    */
   def apply(
@@ -22,17 +20,18 @@ object Picture {
       title: String,
       summary: String,
       boxes: IndexedSeq[Box],
-      arrows: IndexedSeq[Arrow],
-      focus: Int = 0): Node = {
+      arrows: IndexedSeq[Arrow]): Node = {
     val lines = if (boxes.isEmpty) 1 else boxes.map(box => box.lines.size + (if (box.badge.isEmpty) 0 else 1)).max
     val height = 12 + lines * lineHeight
     val layout = Layered(boxes.size, arrows.map(a => (a.from, a.to)), boxWidth, height, gapX, gapY)
-    val (x, y) = if (boxes.isEmpty) (0.0, 0.0) else (layout.x(focus) + boxWidth / 2, layout.y(focus) + height / 2)
+    def centre(node: Int): (Double, Double) =
+      (layout.x(node) + boxWidth / 2 + margin, layout.y(node) + height / 2 + margin)
+    val (x, y) = focus(boxes).map(centre).getOrElse((0.0, 0.0))
     val (width, tall) = (layout.width + 2 * margin, layout.height + 2 * margin)
     <svg id={id} class="regions-picture" role="img" aria-labelledby={s"$id-title $id-desc"} tabindex="0"
          xmlns="http://www.w3.org/2000/svg" viewBox={s"0 0 ${round(width)} ${round(tall)}"}
          data-width={round(width)} data-height={round(tall)}
-         data-x={round(x + margin)} data-y={round(y + margin)}>
+         data-x={round(x)} data-y={round(y)}>
       <title id={s"$id-title"}>{title}</title>
       <desc id={s"$id-desc"}>{summary}</desc>
       <defs>
@@ -44,7 +43,7 @@ object Picture {
       </defs>
       <g transform={s"translate($margin,$margin)"}>
         {arrows.indices.map(i => arrow(id, arrows(i), layout, i, height))}
-        {boxes.indices.map(i => box(boxes(i), layout.x(i), layout.y(i), height))}
+        {boxes.indices.map(i => box(boxes(i), layout.x(i), layout.y(i), height, centre(i)))}
       </g>
     </svg>
   }
@@ -64,30 +63,46 @@ object Picture {
        else <text x={round(x + 5)} y={round(y + 4)} class="regions-edge-label">{arrow.label}</text>)
   }
 
-  private def box(box: Box, x: Double, y: Double, height: Double): Node = {
-    val number = if (box.region > 0) (box.region - 1) % regionColours + 1 else box.shade
-    val colour = if (number > 0) s" regions-colour-$number" else ""
-    val classes = s"regions-box$colour" + (if (box.kind.isEmpty) "" else s" regions-is-${box.kind}") +
-      (if (box.idle) " regions-idle" else "")
+  /** What to look at where not all can be seen: the first at which something was done, else the heaviest. */
+  private def focus(boxes: IndexedSeq[Box]): Option[Int] =
+    boxes.indices.find(i => boxes(i).decided && boxes(i).kind != "lost")
+      .orElse(boxes.indices.find(i => boxes(i).decided)).orElse(boxes.indices.maxByOption(i => (boxes(i).weight, -i)))
+
+  private def box(box: Box, x: Double, y: Double, height: Double, centre: (Double, Double)): Node = {
+    val classes = Seq("regions-box") ++ Some(s"regions-tone-${box.tone}").filter(_ => box.tone.nonEmpty) ++
+      Some(s"regions-is-${box.kind}").filter(_ => box.kind.nonEmpty) ++ Some("regions-idle").filter(_ => box.idle)
     val content =
       <title>{box.hint}</title> ++
         <rect width={round(boxWidth)} height={round(height)} rx="5"/> ++
         box.lines.zipWithIndex.map { case (line, i) =>
+          val room = if (i == 0) mostCharacters - box.corner.length - 3 else mostCharacters
           <text x="8" y={round(lineHeight * (i + 1) + 2)} class={if (i == 0) "regions-name" else "regions-fact"}>{
-            cut(line)
+            cut(line, room)
           }</text>
         } ++
-        (if (box.region > 0) {
-           <text x={round(boxWidth - 8)} y={round(lineHeight + 2)} class="regions-number">R{box.region}</text>
-         } else NodeSeq.Empty) ++
+        (if (box.corner.isEmpty) NodeSeq.Empty
+         else
+           <text x={round(boxWidth - 8)} y={round(lineHeight + 2)} class="regions-number">{box.corner}</text>) ++
         (if (box.badge.isEmpty) NodeSeq.Empty
-         else <text x="8" y={round(height - 9)} class="regions-badge">{cut(box.badge)}</text>)
-    val group = <g transform={s"translate(${round(x)},${round(y)})"} class={classes}>{content}</g>
+         else <text x="8" y={round(height - 9)} class="regions-badge">{cut(box.badge, mostCharacters)}</text>) ++
+        share(box, height)
+    val group =
+      <g id={box.id} transform={s"translate(${round(x)},${round(y)})"} class={classes.mkString(" ")}
+         data-x={round(centre._1)} data-y={round(centre._2)} data-decided={
+        if (box.decided) Some(scala.xml.Text("true")) else None
+      }>{content}</g>
     if (box.anchor.isEmpty) group else <a href={box.anchor} tabindex="-1">{group}</a>
   }
 
-  private def cut(text: String): String =
-    if (text.length <= mostCharacters) text else text.take(mostCharacters - 1) + "…"
+  /** A bar along the lower edge: its part of the time of all. */
+  private def share(box: Box, height: Double): NodeSeq =
+    if (box.share.isNaN || box.share < 0.005) NodeSeq.Empty
+    else {
+      val width = (boxWidth - 8) * math.min(1, box.share)
+      <rect class="regions-share" x="4" y={round(height - 5)} width={round(width)} height="3" rx="1"/>
+    }
+
+  private def cut(text: String, room: Int): String = if (text.length <= room) text else text.take(room - 1) + "…"
 
   private def round(number: Double): String = {
     val tenths = math.round(number * 10)

@@ -20,6 +20,8 @@ import org.apache.spark.util.kvstore.KVIndex
  * @param partOf the query in whose execution this plan ran: itself, or that of which it is a subquery; -1 where it has not run, yet
  *   or at all
  * @param applied kinds of the actions that were applied, with how many of each
+ * @param done those of them that stand at places that ran; sums of it are the sums of [[TotalsRecord]]
+ * @param declined operators that were left alone, whether the plan ran or not
  * @param predicted seconds that were predicted to be saved where it ran
  * @param saved seconds that its loads saved, as measured; NaN where none was
  * @param seconds of the execution, -1 until it ended
@@ -35,6 +37,7 @@ final class QueryRecord(
     val planningMillis: Double,
     val operators: Int,
     val applied: Map[String, String],
+    val done: Map[String, String],
     val declined: Int,
     val refusal: String,
     val predicted: Double,
@@ -47,7 +50,12 @@ final class QueryRecord(
     val nodes: Array[Byte],
     val ran: Array[Byte])
 
-/** One kept result, as the planner lists it (`facts`) and as this application met it. Packed facts are null where it is not listed. */
+/**
+ * One kept result, as the planner lists it (`facts`) and as this application met it.
+ *
+ * @param readers the last queries of this application that read it, the newest first
+ * @param facts packed, null where it is not listed
+ */
 final class EntryRecord(
     @KVIndexParam val entry: String,
     val state: String,
@@ -59,6 +67,7 @@ final class EntryRecord(
     val seconds: Double,
     val code: String,
     val detail: String,
+    val readers: Array[Long],
     val facts: Array[Byte]) {
 
   /** The first to go when there are too many. */

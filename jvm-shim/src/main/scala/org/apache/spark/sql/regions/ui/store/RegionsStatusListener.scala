@@ -47,14 +47,14 @@ final class RegionsStatusListener(
     val decision = told.decision
     val before = kept.query(told.query)
     val main = isMain(decision)
+    val applied = Applied(decision)
     val skew = decision.text("topic") == "skew"
-    val applied = decision.items("actions").filterNot(refused)
     val decisions = Frames.json.createArrayNode()
     before.foreach(b => elements(Packed.open(b.decisions)).takeRight(decisionsKept - 1).foreach(decisions.add))
     decisions.add(decision)
     val base = before.getOrElse(RegionsStatusListener.unknown(told.query, told.time))
     // The plan may have run before this is heard. What turns out, and stages that are rearranged, are told when they run.
-    val counted = if (!main || base.partOf >= 0) actions(decision, Loaded.unknown) else Nil
+    val counted = if (!main || base.partOf >= 0) applied else Nil
     val predicted = saving(if (main || skew) counted else Nil, skew)
     val refusal = if (main) decision.path("refusal").text("code") else base.refusal
     store.write(
@@ -65,7 +65,8 @@ final class RegionsStatusListener(
         if (main) told.time else base.time,
         if (main) decision.number("planningMillis").getOrElse(0.0) else base.planningMillis,
         if (main) told.nodes.size else base.operators,
-        applied.foldLeft(base.applied)((sums, action) => plus(sums, action.text("kind"))),
+        plus(base.applied, applied),
+        plus(base.done, counted),
         base.declined + decision.items("declines").size,
         refusal,
         base.predicted + predicted,
@@ -96,9 +97,10 @@ final class RegionsStatusListener(
       val base = kept.query(number).getOrElse(RegionsStatusListener.unknown(number, told.time))
       val own = loads.filter(load => load.whole("query").getOrElse(told.query) == number)
       if (base.partOf < 0) first(told, base, own)
-      else if (number == told.query) again(told, base, own)
+      else again(told, base, own)
     }
     losses.ran(told)
+    read(told, loads)
     val saved = loads.flatMap(_.number("saved"))
     if (saved.nonEmpty) {
       val sums = kept.totals
@@ -110,22 +112,22 @@ final class RegionsStatusListener(
 
   private def first(told: SparkListenerRegionsRan, base: QueryRecord, loads: Seq[JsonNode]): Unit = {
     val main = elements(Packed.open(base.decisions)).filter(isMain)
-    val places = Loaded.of(loads)
-    val counted = main.flatMap(actions(_, places))
+    val counted = main.flatMap(Applied(_, loads))
     val predicted = saving(counted, skew = false)
-    store.write(ended(told, base, loads, base.predicted + predicted), true)
+    store.write(ended(told, base, loads, base.predicted + predicted, plus(base.done, counted)), true)
     count(0, predicted, counted, main.flatMap(_.items("declines")))
   }
 
   /** A DataFrame that is collected twice is planned once. */
   private def again(told: SparkListenerRegionsRan, base: QueryRecord, loads: Seq[JsonNode]): Unit =
-    store.write(ended(told, base, loads, base.predicted), true)
+    store.write(ended(told, base, loads, base.predicted, base.done), true)
 
   private def ended(
       told: SparkListenerRegionsRan,
       base: QueryRecord,
       loads: Seq[JsonNode],
-      predicted: Double): QueryRecord = {
+      predicted: Double,
+      done: Map[String, String]): QueryRecord = {
     val saved = loads.flatMap(_.number("saved"))
     val itself = base.query == told.query
     val facts = Frames.json.createObjectNode()
@@ -139,6 +141,7 @@ final class RegionsStatusListener(
       base.planningMillis,
       base.operators,
       base.applied,
+      done,
       base.declined,
       base.refusal,
       predicted,
@@ -151,23 +154,6 @@ final class RegionsStatusListener(
       base.nodes,
       Packed(facts)
     )
-  }
-
-  /** Nodes at which results were read; all of them where that is not told. */
-  private type Loaded = Int => Boolean
-  private object Loaded {
-    val unknown: Loaded = _ => true
-    def of(loads: Seq[JsonNode]): Loaded = {
-      val nodes = loads.flatMap(_.whole("node")).map(_.toInt).toSet
-      if (loads.nonEmpty && nodes.isEmpty) unknown else nodes
-    }
-  }
-
-  private def refused(action: JsonNode): Boolean = action.path("refusal").isObject
-
-  /** What was applied at places that ran. */
-  private def actions(decision: JsonNode, loaded: Loaded): Seq[JsonNode] = decision.items("actions").filter { action =>
-    !refused(action) && (action.text("kind") != "load" || loaded(action.path("node").asInt(-1)))
   }
 
   private def saving(actions: Seq[JsonNode], skew: Boolean): Double = actions.filter { action =>
@@ -184,7 +170,7 @@ final class RegionsStatusListener(
         sums.saved,
         sums.loadsMeasured,
         kept.lossCount,
-        actions.foldLeft(sums.actions)((all, action) => plus(all, action.text("kind"))),
+        plus(sums.actions, actions),
         declines.foldLeft(sums.declines)((all, decline) => plus(all, decline.text("code")))
       ))
   }
@@ -203,6 +189,7 @@ final class RegionsStatusListener(
         if (told.seconds > 0) told.seconds else before.map(_.seconds).getOrElse(0.0),
         told.code,
         told.detail,
+        before.map(_.readers).getOrElse(Array.empty),
         before.map(_.facts).orNull
       ),
       true
@@ -222,7 +209,7 @@ final class RegionsStatusListener(
     }
     listed.foreach { case (name, facts) =>
       val known = kept.entry(name).getOrElse(
-        new EntryRecord(name, "", -1, (1000 * facts.number("used").getOrElse(0.0)).toLong, 0, 0, 0, 0, "", "", null))
+        RegionsStatusListener.unlisted(name, "", (1000 * facts.number("used").getOrElse(0.0)).toLong))
       // What this application saw last is newer than a list that was made before.
       val state = if (known.state.isEmpty || known.time < told.time) facts.text("state") else known.state
       store.write(changed(known, state, known.time, Packed(facts)), true)
@@ -230,13 +217,33 @@ final class RegionsStatusListener(
   }
 
   private def changed(known: EntryRecord, state: String, time: Long, facts: Array[Byte]): EntryRecord =
+    changed(known, state, time, known.readers, facts)
+
+  private def changed(
+      known: EntryRecord,
+      state: String,
+      time: Long,
+      readers: Array[Long],
+      facts: Array[Byte]): EntryRecord =
     new EntryRecord(known.entry, state, known.query, time, known.rows, known.bytes, known.files, known.seconds,
-      known.code, known.detail, facts)
+      known.code, known.detail, readers, facts)
+
+  /** An entry that was read was there, whether the planner has listed it by now or not. */
+  private def read(told: SparkListenerRegionsRan, loads: Seq[JsonNode]): Unit =
+    loads.groupMap(_.text("entry"))(_.whole("query").getOrElse(told.query)).foreach { case (name, queries) =>
+      val known = kept.entry(name).getOrElse(RegionsStatusListener.unlisted(name, "committed", told.time))
+      val readers = (queries.distinct.sorted.reverse ++ known.readers).distinct.take(readersKept)
+      store.write(changed(known, known.state, known.time, readers.toArray, known.facts), true)
+    }
+
+  private def plus(sums: Map[String, String], actions: Seq[JsonNode]): Map[String, String] =
+    actions.foldLeft(sums)((all, action) => plus(all, action.text("kind")))
 
   private def plus(sums: Map[String, String], key: String): Map[String, String] =
     sums.updated(key, (sums.getOrElse(key, "0").toInt + 1).toString)
 
   private val decisionsKept = 200
+  private val readersKept = 10
 
   /** As many as Spark's own tab keeps of its executions, the newest. */
   private def retain[T: ClassTag](index: Option[String]): Unit = {
@@ -259,5 +266,10 @@ private object RegionsStatusListener {
 
   /** A query of which something else was heard first. */
   def unknown(query: Long, time: Long): QueryRecord =
-    new QueryRecord(query, -1, -1, time, 0, 0, Map.empty, 0, "", 0, Double.NaN, "", -1, 0, false, null, null, null)
+    new QueryRecord(
+      query, -1, -1, time, 0, 0, Map.empty, Map.empty, 0, "", 0, Double.NaN, "", -1, 0, false, null, null, null)
+
+  /** An entry of which this application knows no more than its name. */
+  def unlisted(name: String, state: String, time: Long): EntryRecord =
+    new EntryRecord(name, state, -1, time, 0, 0, 0, 0, "", "", Array.empty, null)
 }
