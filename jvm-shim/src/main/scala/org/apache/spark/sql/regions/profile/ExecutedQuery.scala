@@ -105,7 +105,9 @@ final class ExecutedQuery(walked: WalkedPlan, stages: Seq[StageSums], failed: Bo
       case _: BroadcastExchangeLike => Some(Exchanged("broadcast", None))
       case _ => None
     }
-    for (id <- input(operator); found <- what) yield id -> found
+    // Of nodes that share an operator, the topmost: numbers are in pre-order.
+    def top(id: Int): Int = walked.passed.collect { case (above, `id`) => above }.minOption.fold(id)(math.min(_, id))
+    for (id <- input(operator); found <- what) yield top(id) -> found
   }
 
   private def isTee(operator: Operator): Boolean = operator.kind == "TeeExec"

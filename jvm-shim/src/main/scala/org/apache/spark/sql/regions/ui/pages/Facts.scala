@@ -159,6 +159,8 @@ private[pages] final class Facts(store: RegionsStore, sql: SQLAppStatusStore, ap
       Seq("rows", "bytes", "seconds").foreach { name =>
         merged.set[JsonNode](name, own.flatMap(m => Option(m.get(name))).getOrElse(Frames.json.nullNode()))
       }
+      for (name <- Seq("region", "exchange", "exchangeBytes"); ran <- own; value <- Option(ran.get(name)))
+        merged.set[JsonNode](name, value)
       merged
     }
     fields.set[JsonNode]("nodes", array(nodes))

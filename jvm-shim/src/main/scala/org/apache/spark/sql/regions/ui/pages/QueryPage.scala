@@ -161,7 +161,8 @@ private[pages] final class QueryPage(tab: RegionsTab) extends FactsPage(tab, "ex
       <span class="text-muted">✕ left alone, ⚠ could not be done, faint: not computed; the bar is a box’s part of the task
         time.{
       if (query.drawn.regions.isEmpty) ""
-      else " R: regions in the order in which they run; a dashed thick arrow is kept or shuffled between two."
+      else
+        " R: regions, which run as one stage, in an order in which they can run; over a dashed thick arrow Spark materializes rows."
     }</span></p>
 
   private def tables(query: PlannedQuery, links: Links): NodeSeq =
@@ -215,21 +216,17 @@ private[pages] final class QueryPage(tab: RegionsTab) extends FactsPage(tab, "ex
           "Regions in the order in which they run",
           Seq(
             "Region" -> "",
-            "Rank" -> "Regions of one rank can run at the same time",
             "Operators" -> "",
-            "Reads" -> "",
-            "Predicted" -> "On all cores",
-            "Task seconds" -> "Measured, of all tasks together"
+            "Reads" -> "What Spark materialized between this one and others",
+            if (drawn.ran) "Task seconds" -> "Measured, of all tasks together"
+            else "Predicted" -> "Seconds on all cores"
           ),
           drawn.regions.map { region =>
-            val number = region.path("id").asInt
             Seq(
-              Cell(Text(s"R$number"), Some(number.toString)),
-              count(region.whole("rank").getOrElse(0L)),
-              text(region.items("operators").map(_.asText).mkString(", ")),
-              text(region.items("inputs").map(i => s"${i.text("label")} of R${i.text("region")}").mkString(", ")),
-              known(region.number("seconds")),
-              seconds(spent.getOrElse(number, 0.0))
+              Cell(Text(s"R${region.number}"), Some(region.number.toString)),
+              text(region.operators.mkString(", ")),
+              text(region.reads.mkString(", ")),
+              if (drawn.ran) seconds(spent.getOrElse(region.number, 0.0)) else known(region.predicted)
             )
           }
         )

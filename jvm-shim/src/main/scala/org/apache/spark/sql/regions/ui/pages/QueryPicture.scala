@@ -18,12 +18,15 @@ private[pages] final class QueryPicture(query: JsonNode) {
   /** The decision before the query ran; later ones say what turned out. */
   val main: JsonNode =
     query.items("decisions").find(isMain).getOrElse(com.fasterxml.jackson.databind.node.MissingNode.getInstance)
-  val regions: Seq[JsonNode] = main.path("regions").items("regions")
+  private val planned: Seq[JsonNode] = main.path("regions").items("regions")
   val actions: Seq[JsonNode] = main.items("actions")
   val declines: Seq[JsonNode] = main.items("declines")
 
+  /** Whether it is known which of Spark's stages ran which operators. */
+  val ran: Boolean = nodes.exists(_.whole("region").isDefined)
   private val regionOf: Map[Int, Int] =
-    regions.flatMap(region => region.items("nodes").map(_.asInt -> region.path("id").asInt)).toMap
+    if (ran) nodes.flatMap(node => node.whole("region").map(node.path("id").asInt(-1) -> _.toInt)).toMap
+    else planned.flatMap(region => region.items("nodes").map(_.asInt -> region.path("id").asInt)).toMap
   private val actionAt = actions.groupBy(_.path("node").asInt(-1))
   private val declineAt = declines.groupBy(_.path("node").asInt(-1))
 
@@ -105,6 +108,25 @@ private[pages] final class QueryPicture(query: JsonNode) {
   def link(id: String, node: String): String =
     if (drawn(node)) s"#${boxId(id, node)}" else s"#${rowId(id, node)}"
 
+  /** In the order in which they run: those that ran, or those that were expected. */
+  val regions: Seq[DrawnRegion] =
+    if (ran) nodes.filter(region(_) > 0).groupBy(region).toSeq.sortBy(_._1).map { case (number, members) =>
+      val children = members.flatMap(_.items("children")).flatMap(c => place.get(c.asInt(-1))).map(nodes)
+      val reads = children.filter(child => !Set(0, number)(region(child))).map(c => s"${crossing(c)} of R${region(c)}")
+      DrawnRegion(number, members.map(node => s"${node.text("operator")} (${node.text("id")})"), reads.distinct, None)
+    }
+    else planned.map { region =>
+      val reads = region.items("inputs").map(input => s"${expected(input.text("label"))} of R${input.text("region")}")
+      DrawnRegion(region.path("id").asInt, region.items("operators").map(_.asText), reads, region.number("seconds"))
+    }
+
+  private def expected(label: String): String =
+    if (Set("shuffle", "broadcast")(label)) s"expected $label" else label
+
+  /** What Spark materialized of a node's rows for the operator above it. */
+  private def crossing(node: JsonNode): String =
+    (Seq(node.text("exchange")).filter(_.nonEmpty) ++ node.number("exchangeBytes").map(Html.shownBytes)).mkString(" ")
+
   /** What is drawn: what ran, and for each result that was read one box for all that it spared. */
   private val shown: IndexedSeq[JsonNode] = nodes.filterNot(isIdle)
 
@@ -147,12 +169,11 @@ private[pages] final class QueryPicture(query: JsonNode) {
 
   private def arrow(below: JsonNode, above: JsonNode, from: Int, to: Int): Arrow = {
     val label =
-      if (region(below) == 0 || region(above) == 0 || region(below) == region(above)) ""
-      else regions.find(_.path("id").asInt == region(above)).toSeq.flatMap(_.items("inputs"))
-        .find(_.path("region").asInt == region(below)).map(_.text("label")).getOrElse("")
-    val size =
-      if (label.isEmpty || isIdle(below)) None else below.number("bytes").map(Html.shownBytes)
-    Arrow(from, to, (Seq(label).filter(_.nonEmpty) ++ size).mkString(" "), label.nonEmpty)
+      if (ran) crossing(below)
+      else if (region(below) == 0 || region(above) == 0 || region(below) == region(above)) ""
+      else planned.find(_.path("id").asInt == region(above)).toSeq.flatMap(_.items("inputs"))
+        .find(_.path("region").asInt == region(below)).map(input => expected(input.text("label"))).getOrElse("")
+    Arrow(from, to, label, label.nonEmpty)
   }
 
   def svg(id: String): Node = Picture(
@@ -179,6 +200,18 @@ private[pages] final class QueryPicture(query: JsonNode) {
     if (drawn.isEmpty) 0 else drawn.max + (if (spared.isEmpty) 1 else 2)
   }
 }
+
+/**
+ * Operators that run together.
+ *
+ * @param reads what is materialized of other regions' rows
+ * @param predicted seconds on all cores
+ */
+private[pages] final case class DrawnRegion(
+    number: Int,
+    operators: Seq[String],
+    reads: Seq[String],
+    predicted: Option[Double])
 
 private[pages] object QueryPicture {
 
