@@ -186,23 +186,30 @@ def test_the_graph_opens_zooms_and_moves(browser: Chrome, application: Applicati
 def test_a_picture_goes_from_decision_to_decision_and_links_lead_to_boxes_and_entries(
     browser: Chrome, application: Application, load: dict[str, Any]
 ) -> None:
+    from selenium.webdriver.common.keys import Keys
+    from selenium.webdriver.support.ui import WebDriverWait
+
     browser.get(f"{application.ui.base}/regions/execution/?id={load['execution']}")
     picture = css(browser, f"#regions-plan-{load['query']}")
     box = f"regions-plan-{load['query']}-box-{load['node']}"
     css(browser, "[data-zoom=next]").click()
     assert "regions-here" in (css(browser, f"#{box}").get_dom_attribute("class") or "")
     assert load["entry"][:9] in css(browser, "[data-told]").get_attribute("textContent")
-    there = picture.get_dom_attribute("viewBox")
-    picture.send_keys("0")
-    assert picture.get_dom_attribute("viewBox") != there
+
+    def centred() -> bool:
+        x, y, width, height = (float(number) for number in (picture.get_dom_attribute("viewBox") or "").split())
+        at = [float(css(browser, f"#{box}").get_dom_attribute(f"data-{side}") or 0) for side in ("x", "y")]
+        return at == pytest.approx([x + width / 2, y + height / 2])
+
+    assert centred()
+    picture.send_keys(Keys.ARROW_LEFT)
+    assert not centred()
     picture.send_keys("n")
-    assert picture.get_dom_attribute("viewBox") == there
-    picture.send_keys("0")
+    assert centred()
+    picture.send_keys(Keys.ARROW_LEFT)
     css(browser, f"#regions-actions a[href='#{box}']").click()
     assert browser.execute_script("return location.hash") == f"#{box}"
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    WebDriverWait(browser, 20).until(lambda _: picture.get_dom_attribute("viewBox") == there)
+    WebDriverWait(browser, 20).until(lambda _: centred())
     # The row of an operator comes out of its fold.
     browser.execute_script("location.hash = arguments[0]", f"#regions-plan-{load['query']}-node-0")
     WebDriverWait(browser, 20).until(
