@@ -46,7 +46,7 @@ private[pages] final class QueryPage(tab: RegionsTab) extends FactsPage(tab, "ex
         <p class="text-muted">Nothing is known of it: it was not planned by spark_regions, its plan has nothing to reuse
           (a command, a plain relation), or it is older than the queries that are kept
           (spark.sql.ui.retainedExecutions).</p>
-      } else whole(facts, queries.map(new PlannedQuery(_)), links)
+      } else whole(facts, PlannedQuery.of(queries, links), links)
     ) ++ links.toJson("execution", parameters)
   }
 
@@ -147,8 +147,8 @@ private[pages] final class QueryPage(tab: RegionsTab) extends FactsPage(tab, "ex
 
   private def picture(query: PlannedQuery): NodeSeq =
     if (query.drawn.nodes.isEmpty) <p class="text-muted">The plan is not known.</p>
-    else legend(query) ++
-      PictureScript.framed(query.id, query.drawn.svg(query.id), query.drawn.height, query.drawn.decided)
+    else PictureScript.framed(query.id, query.drawn.svg(query.id), query.drawn.height, query.drawn.decided) ++
+      legend(query)
 
   private def legend(query: PlannedQuery): NodeSeq =
     <p class="mb-1 small"><span class="regions-key regions-key-kept">▲ kept</span>
@@ -177,7 +177,8 @@ private[pages] final class QueryPage(tab: RegionsTab) extends FactsPage(tab, "ex
       }, decided in {shownMillis(facts.number("planningMillis").getOrElse(0.0))}, saving predicted {
         shownSeconds(facts.number("predicted").getOrElse(0.0)) + saved
       }</span>,
-      picture(query) ++ tables(query, links)
+      if (query.page.isEmpty) picture(query) ++ tables(query, links)
+      else <p><a href={query.page}>Its plan has a page of its own.</a></p>
     )
   }
 

@@ -134,8 +134,10 @@ private[pages] final class QueryPicture(query: JsonNode) {
 
   /** Operators below each node that reads a result, by its place in the picture. */
   private val spared: IndexedSeq[(Int, Int)] = shown.zipWithIndex.flatMap { case (node, at) =>
-    val count = below(Seq(node.path("id").asInt(-1))).count(place.contains)
-    if (count > 0 && node.items("children").forall(c => idle(c.asInt(-1)))) Some((at, count)) else None
+    // Few have only idle children: what is below all of the others need not be counted.
+    val reads = node.items("children").nonEmpty && node.items("children").forall(c => idle(c.asInt(-1)))
+    val count = if (reads) below(Seq(node.path("id").asInt(-1))).count(place.contains) else 0
+    if (count > 0) Some((at, count)) else None
   }
 
   /** All nodes that stand below some, those too that were cut from the plan. */

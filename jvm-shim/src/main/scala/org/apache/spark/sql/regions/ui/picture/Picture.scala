@@ -75,9 +75,10 @@ object Picture {
       <title>{box.hint}</title> ++
         <rect width={round(boxWidth)} height={round(height)} rx="5"/> ++
         box.lines.zipWithIndex.map { case (line, i) =>
-          val room = if (i == 0) mostCharacters - box.corner.length - 3 else mostCharacters
+          // Bold letters are wider.
+          val room = if (i == 0) mostCharacters - box.corner.length - 6 else mostCharacters
           <text x="8" y={round(lineHeight * (i + 1) + 2)} class={if (i == 0) "regions-name" else "regions-fact"}>{
-            cut(line, room)
+            if (i == 0) cutName(line, room) else cut(line, room)
           }</text>
         } ++
         (if (box.corner.isEmpty) NodeSeq.Empty
@@ -103,6 +104,13 @@ object Picture {
     }
 
   private def cut(text: String, room: Int): String = if (text.length <= room) text else text.take(room - 1) + "…"
+
+  /** The number at the end of a name stays. */
+  private def cutName(name: String, room: Int): String = {
+    val at = name.lastIndexOf(" (")
+    if (name.length <= room || at < 0 || name.length - at > room / 2) cut(name, room)
+    else cut(name.take(at), room - (name.length - at)) + name.drop(at)
+  }
 
   private def round(number: Double): String = {
     val tenths = math.round(number * 10)

@@ -29,7 +29,7 @@ private[ui] object PictureScript {
       </div>
       <span class="visually-hidden" role="status" aria-live="polite" data-told="true"></span>
       <div class="regions-window" style={s"height: ${height}px"}>{picture}</div>
-      <p class="text-muted small mb-2">Drag or use the arrow keys to move, the buttons, + and − or Ctrl + wheel to zoom{
+      <p class="text-muted small mb-1">Drag or use the arrow keys to move, the buttons, + and − or Ctrl + wheel to zoom{
       if (decided == 0) "" else s", n for the next $noun ($decided)"
     }.</p>
     </div>
@@ -90,8 +90,8 @@ th[aria-sort=none]::after { content: "\\00a0\\2195" / ""; color: var(--bs-second
 .regions-key { display: inline-block; border: 1px solid; border-radius: 4px; padding: 0 .4em; margin-right: .3em; }
 .regions-bar { display: inline-block; height: .8em; background: var(--bs-link-color); vertical-align: baseline; }
 .regions-digest { font-family: monospace; }
-.regions-cards { display: flex; flex-wrap: wrap; gap: 1rem; margin: 0 0 1rem 0; padding: 0; }
-.regions-cards > div { border: 1px solid var(--bs-border-color); border-radius: 4px; padding: .5rem 1rem; min-width: 11rem; }
+.regions-cards { display: flex; flex-wrap: wrap; gap: .5rem; margin: 0 0 .75rem 0; padding: 0; }
+.regions-cards > div { border: 1px solid var(--bs-border-color); border-radius: 4px; padding: .3rem .7rem; min-width: 7rem; }
 .regions-cards dt { font-weight: normal; color: var(--bs-secondary-color); }
 .regions-cards dd { font-size: 1.3rem; margin: 0; }
 .regions-cards small { font-size: .8rem; color: var(--bs-secondary-color); display: block; }
