@@ -282,10 +282,10 @@ CONFS: tuple[Conf, ...] = (
     Conf(
         "spark.regions.skew.enabled",
         "bool",
-        "false",
+        "true",
         "runtime",
         "Whether the tasks of a skewed reduce stage are arranged otherwise where Spark's adaptive execution leaves them"
-        " alone. Nothing happens without adaptive execution. Off until it is shown to gain on large clusters.",
+        " alone. Nothing happens without adaptive execution.",
     ),
     Conf(
         "spark.regions.skew.strategy",

@@ -125,7 +125,7 @@ object RegionsConf {
     "Whether the tasks of a skewed reduce stage are arranged otherwise where Spark's adaptive execution leaves them " +
       "alone. Nothing happens without adaptive execution."
   )
-    .booleanConf.createWithDefault(false)
+    .booleanConf.createWithDefault(true)
 
   val skewStrategy: ConfigEntry[String] = runtime(
     "skew.strategy",
