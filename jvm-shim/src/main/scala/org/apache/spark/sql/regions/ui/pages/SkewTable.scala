@@ -87,7 +87,8 @@ private[pages] object SkewTable {
     <div>{decline.text("code")}: {Reasons.told(decline.text("code"), decline.text("detail"))}</div>
   }
 
-  private def keys(runs: Seq[JsonNode]): NodeSeq = runs.flatMap(_.items("keys")).map { each =>
+  /** Several stages may have read the rows of a key. */
+  private def keys(runs: Seq[JsonNode]): NodeSeq = runs.flatMap(_.items("keys")).distinctBy(_.text("key")).map { each =>
     val (share, error) = (100 * each.number("share").getOrElse(0.0), 100 * each.number("error").getOrElse(0.0))
     <div><code>{each.text("key")}</code> {f"$share%.1f %% of the rows (± $error%.1f %%)"}</div>
   }
