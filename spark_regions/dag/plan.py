@@ -29,7 +29,10 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """:param source_bytes: of a source, as Spark estimates it"""
+    """
+    :param operator: as Spark calls it; a source is "Scan" and its name
+    :param source_bytes: of a source, as Spark estimates it
+    """
 
     id: int
     operator: str
@@ -40,6 +43,11 @@ class Node:
     session: bool
     row_bytes: float
     source_bytes: float | None = None
+
+    @property
+    def kind(self) -> str:
+        """The operator; of a source without its name, which may be another one every day."""
+        return self.operator if self.children else self.operator.partition(" ")[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -365,3 +365,11 @@ def test_a_kept_result_stays_in_the_plan_while_one_query_still_reads_it():
     assert held.bytes == 12.0, "its real size"
     assert with_kept([], {key_of(result): 12.0}, known, [], RATES) == []
     assert with_kept([result], {key_of(result): 12.0}, known, [1, 2], RATES)[0].places == result.places[1:]
+
+
+def test_a_plan_over_another_day_s_files_has_the_same_form():
+    def over(source: str) -> str:
+        return skeleton(plan({0: ("Aggregate", signature("sums"), (1,)), 1: (source, signature("rows"), ())}))
+
+    assert over("Scan parquet monday") == over("Scan parquet tuesday and 3 more")
+    assert over("Scan parquet monday") != over("LocalRelation")

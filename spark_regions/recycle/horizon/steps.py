@@ -61,7 +61,7 @@ def skeleton(plan: Plan) -> str:
         node = plan.nodes[number]
         signed = node.signature
         width = f"{len(signed.columns)} {len(signed.conjuncts)}" if signed else ""
-        parts.append(f"{node.operator} {len(node.children)} {width}")
+        parts.append(f"{node.kind} {len(node.children)} {width}")
     return digest(parts)
 
 
