@@ -172,8 +172,7 @@ def run(
     stages: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="spark-regions-bench-") as folder, drivers(Path(folder), SIDES) as three:
         for name, driver in three.items():
-            for key, value in NO_BROADCAST.items() | {("spark.sql.adaptive.enabled", str(name != "plain").lower())}:
-                driver.ask("query", text=f"SET {key}={value}")
+            driver.set(NO_BROADCAST | {"spark.sql.adaptive.enabled": str(name != "plain").lower()})
         for distribution in keys:
             files = tables(options.data, options.scale, distribution)
             for driver in three.values():

@@ -104,8 +104,7 @@ def tpc(scale: float, folder: Path) -> Suites:
 def turns(sides: dict[str, Driver], suites: Suites, confs: dict[str, str], rounds: int) -> list[Answers]:
     """Per round, the answer of each side to each query."""
     for driver in sides.values():
-        for key, value in confs.items():
-            driver.ask("query", text=f"SET {key}={value}")
+        driver.set(confs)
     answers: list[Answers] = []
     for number in range(rounds):
         answers.append({side: {} for side in sides})

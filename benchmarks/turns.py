@@ -43,6 +43,11 @@ class Driver:
         """A temporary view for every table of a folder, replacing earlier ones."""
         self.ask("register", tables={name: str(file) for name, file in tables(folder).items()})
 
+    def set(self, confs: Mapping[str, str]) -> None:
+        """Settings of its session."""
+        for key, value in confs.items():
+            self.ask("query", text=f"SET {key}={value}")
+
     def counter(self, name: str) -> int:
         """A running total of the plugin's."""
         return int(self.ask("status")[f"counter.{name}"])

@@ -33,10 +33,11 @@ private[pages] final class Facts(store: RegionsStore, sql: SQLAppStatusStore, ap
     facts.set[JsonNode]("actions", counts(sums.actions))
     facts.set[JsonNode]("declines", counts(sums.declines))
     facts.put("lost", store.lossCount).put("queriesDecided", sums.queries).put("queriesKept", store.queryCount)
-    facts.put("executionsKept", store.executionCount)
+    val kept = store.executions
+    facts.put("executionsKept", kept.size)
     facts.set[JsonNode](
       "executions",
-      array(store.executions(limit).map { case (id, queries) => executed(executions(id, queries)) }))
+      array(kept.take(limit).map { case (id, queries) => executed(executions(id, queries)) }))
     facts.set[JsonNode]("queries", array(store.queries(limit).map(summary)))
     facts
   }

@@ -17,14 +17,12 @@ final class RegionsStore(store: KVStore) {
   def queries(limit: Int): Seq[QueryRecord] =
     KVUtils.viewToSeq(store.view(classOf[QueryRecord]).reverse().max(limit))
 
-  /** The queries of the last executions, the newest first; a query without one stands alone. */
-  def executions(limit: Int): Seq[(Long, Seq[QueryRecord])] = {
+  /** The queries of each execution, the newest first; a query without one stands alone. */
+  def executions: Seq[(Long, Seq[QueryRecord])] = {
     val all = queries(Int.MaxValue)
     val ofOne = all.groupBy(owner)
-    all.map(owner).distinct.take(limit).map(key => key._1 -> ofOne(key))
+    all.map(owner).distinct.map(key => key._1 -> ofOne(key))
   }
-
-  def executionCount: Int = queries(Int.MaxValue).map(owner).distinct.size
 
   private def owner(query: QueryRecord): (Long, Long) =
     (query.executionId, if (query.executionId >= 0) -1L else query.query)
