@@ -133,6 +133,7 @@ _STORING = {
     "STORE_NOT_SHARED": "The store's directory is not shared with the executors",
     "WRITE_FAILED": "Writing the entry failed",
     "TYPE_NOT_STORABLE": "A column type cannot be stored",
+    "NO_COLUMNS": "Only the number of rows is needed: there is nothing to store, but a stored result can tell it",
     "ENTRY_EXISTS": "The entry's files exist already",
     "ENTRY_MISSING": "The entry's files are gone",
     "ENTRY_DAMAGED": "The entry's files are damaged",

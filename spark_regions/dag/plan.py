@@ -49,6 +49,11 @@ class Node:
         """The operator; of a source without its name, which may be another one every day."""
         return self.operator if self.children else self.operator.partition(" ")[0]
 
+    @property
+    def counted(self) -> bool:
+        """Whether only its number of rows is needed: nothing to store, but what is kept with columns serves it."""
+        return self.signature is not None and self.refusal == "NO_COLUMNS"
+
 
 @dataclass(frozen=True, slots=True)
 class Repeated:

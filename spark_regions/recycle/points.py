@@ -174,7 +174,7 @@ def shared_points(
             (shared.seen < 2 and not shared.held)
             or node.signature is None
             or node.session
-            or not node.storable
+            or not (node.storable or node.counted)
             or not node.children
         ):
             continue

@@ -309,6 +309,29 @@ def test_narrower_and_wider_uses_of_one_join(sides: Sides, table: Path, keys: Pa
     sides.same(lambda spark: joined(spark, table, keys).groupBy("name").agg(F.max("v"), F.min("text")))
 
 
+COUNTS: dict[str, Callable[[DataFrame], DataFrame]] = {
+    "all rows": lambda frame: frame.groupBy().count(),
+    "filtered": lambda frame: frame.where("v > 600 AND name = 'key 2'").groupBy().count(),
+    "a constant for each row": lambda frame: frame.select(F.lit(7).alias("seven")),
+    "beside a union": lambda frame: frame.where("k = 1").unionAll(frame.where("k = 3")).groupBy().count(),
+    "no row": lambda frame: frame.where("v < 0").groupBy().count(),
+}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_a_count_is_answered_by_what_is_stored(sides: Sides, table: Path, keys: Path, name: str) -> None:
+    """Only the number of rows is needed, of which nothing can be stored by itself."""
+
+    def wide(spark: SparkSession) -> DataFrame:
+        return joined(spark, table, keys).select("id", "k", "v", "name")
+
+    sides.reused(wide)
+    start = committed(sides.off)
+    found = outcome(COUNTS[name](wide(sides.on)))
+    assert (committed(sides.off) - start).loads > 0, "computed anew"
+    assert difference(outcome(COUNTS[name](wide(sides.off))), found) is None
+
+
 def test_a_path_given_twice(sides: Sides, table: Path) -> None:
     sides.same(lambda spark: spark.read.parquet(str(table)).groupBy("k").count())
     sides.same(lambda spark: spark.read.parquet(str(table), str(table)).groupBy("k").count())

@@ -135,7 +135,7 @@ def _result(
         plan = steps[k].plan
         node = plan.nodes[number]
         assert node.signature is not None
-        if not node.children or not (node.storable or node.session):
+        if not node.children or not (node.storable or node.session or node.counted):
             continue
         cover = serves(plan, node.signature, signature)
         if isinstance(cover, NearMiss):

@@ -9,7 +9,7 @@ object StorableTypes {
 
   /** Why rows of this schema cannot be stored; None if they can. */
   def refusal(schema: StructType): Option[Refusal] =
-    if (schema.isEmpty) Some(Refusal("TYPE_NOT_STORABLE", "no columns"))
+    if (schema.isEmpty) Some(Refusal("NO_COLUMNS"))
     else {
       val problems = schema.fields.iterator.flatMap(field => problem(field.dataType))
       problems.nextOption().map(Refusal("TYPE_NOT_STORABLE", _))

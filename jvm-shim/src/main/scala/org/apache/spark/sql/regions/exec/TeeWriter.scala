@@ -176,10 +176,17 @@ private[exec] final class TeeWriter(
     }
   }
 
-  private def fault(error: Throwable): Unit = if (error ne Stopped) {
+  private def fault(error: Throwable): Unit = if (deleted)
+    stop(Refusal("WRITE_FAILED", s"${spec.location} was deleted"))
+  else if (error ne Stopped) {
     logWarning(s"Storing partition $partition in ${spec.location} failed; the query goes on without it", error)
     stop(Refusal("WRITE_FAILED", Failures.text(error)))
   }
+
+  /** The driver deletes what it has given up, while other tasks may still be writing: no fault, and nothing to warn of. */
+  private def deleted: Boolean =
+    try path != null && !fs.exists(path.getParent)
+    catch { case Failures(_) => false }
 
   private def stop(problem: Refusal): Unit = synchronized {
     if (!done) {

@@ -55,7 +55,7 @@ class StorableTypesSuite extends ExecSuite {
       assertEquals(store.abandoned().code, "TYPE_NOT_STORABLE", text)
       assert(!store.directory.exists())
     }
-    assertEquals(StorableTypes.refusal(StructType(Nil)).map(_.code), Some("TYPE_NOT_STORABLE"))
+    assertEquals(StorableTypes.refusal(StructType(Nil)).map(_.code), Some("NO_COLUMNS"))
     assertEquals(
       StorableTypes.refusal(new StructType().add("s", new StructType())).map(_.detail), Some("struct without fields"))
     assert(StorableTypes.refusal(new StructType().add("t", ObjectType(classOf[String]))).isDefined)

@@ -18,7 +18,8 @@ import org.apache.spark.sql.regions.profile.RanPlans
  */
 final class RegionsEvents(sc: SparkContext, state: StateReport) {
   private val heard = sc.conf.get(RegionsConf.uiEnabled) && (sc.ui.isDefined || sc.isEventLogEnabled)
-  val savings = new Savings(() => sc.defaultParallelism)
+  private val cores = new LastCores(sc)
+  val savings = new Savings(cores)
   private val schedule = new StateSchedule(RegionsEvents.stateMillis)
   private val poster = new EventPoster(sc.conf, post, () => stateIfDue())
 
@@ -46,6 +47,7 @@ final class RegionsEvents(sc: SparkContext, state: StateReport) {
 
   /** Called on the thread that plans the query, which knows the execution if there is one yet. */
   def decided(decision: Decision, nodes: Seq[SignedNode]): Unit = {
+    cores()
     savings.decided(decision)
     schedule.changed()
     if (heard) {
