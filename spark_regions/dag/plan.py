@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -95,6 +95,7 @@ class Plan:
     """A tree of nodes, in pre-order.
 
     :param parents: node to its parent; the root has none
+    :param equal: a conjunct to two columns that have the same value in each row that it lets pass
     """
 
     root: int
@@ -104,6 +105,7 @@ class Plan:
     conjunct_columns: Mapping[str, tuple[str, ...]]
     shared: tuple[Shared, ...] = ()
     repeated: tuple[Repeated, ...] = ()
+    equal: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def below(self, node: int) -> Iterator[int]:
         """`node` and everything below it, in pre-order."""
@@ -164,6 +166,7 @@ def parse_plan(message: Mapping[str, Any]) -> Plan:
         root = int(message.get("root", raw[0]["id"] if raw else 0))
         expressions = {str(k): tuple(map(str, v)) for k, v in message.get("expressions", {}).items()}
         conjunct_columns = {str(k): tuple(map(str, v)) for k, v in message.get("conjunctColumns", {}).items()}
+        equal = {str(k): (str(one), str(other)) for k, (one, other) in message.get("equal", {}).items()}
         shared = tuple(_shared(each) for each in message.get("shared", ()))
         repeated = tuple(_repeated(each) for each in message.get("repeated", ()))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
@@ -173,7 +176,7 @@ def parse_plan(message: Mapping[str, Any]) -> Plan:
     for each in repeated:
         if len(each.nodes) < 2 or any(n not in nodes or nodes[n].signature is None for n in each.nodes):
             raise InvalidRequest(f"plan: repeated {each.nodes} are not at least two signed nodes")
-    return Plan(root, nodes, parents, expressions, conjunct_columns, shared, repeated)
+    return Plan(root, nodes, parents, expressions, conjunct_columns, shared, repeated, equal)
 
 
 def signature(raw: Mapping[str, Any]) -> Signature | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spark_regions.costs.rates import Rates
 from spark_regions.dag.plan import Plan, Signature
@@ -111,10 +111,32 @@ def serves(plan: Plan, node: Signature, stored: Signature) -> Cover | NearMiss:
             return NearMiss("NOT_COVERED", "a filter whose columns are unknown", "")
         wanted.update(reads)
     found = cover(wanted, stored.columns, plan.expressions)
+    if found.missing and (same := stand_ins(plan, stored)):
+        found = cover(wanted, stored.columns, {**plan.expressions, **same})
+        found = replace(found, computed=found.computed - same.keys())
     if found.missing:
         of_filters = len(found.missing - set(node.columns))
         detail = f"{len(found.missing)} columns missing" + (f", {of_filters} of them for filters" if of_filters else "")
         return NearMiss("NOT_COVERED", detail, "")
+    return found
+
+
+def stand_ins(plan: Plan, stored: Signature) -> dict[str, tuple[str]]:
+    """Columns that are not stored, each with one that equals it in every stored row: the other key of a join."""
+    pairs = [plan.equal[conjunct] for conjunct in sorted(stored.conjuncts) if conjunct in plan.equal]
+    both = {column for pair in pairs for column in pair}
+    found: dict[str, tuple[str]] = {}
+    while pairs:
+        missing = cover(both, stored.columns, {**plan.expressions, **found}).missing
+        more = {
+            absent: (present,)
+            for pair in pairs
+            for absent, present in (pair, pair[::-1])
+            if absent in missing and present not in missing
+        }
+        if not more:
+            break
+        found |= more
     return found
 
 

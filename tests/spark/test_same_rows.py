@@ -309,6 +309,22 @@ def test_narrower_and_wider_uses_of_one_join(sides: Sides, table: Path, keys: Pa
     sides.same(lambda spark: joined(spark, table, keys).groupBy("name").agg(F.max("v"), F.min("text")))
 
 
+@pytest.mark.parametrize("condition", ["k = 1", "k in (1, 2)", "k > 3", "k % 2 = 1 AND name <> 'key 3'"])
+def test_a_filter_on_a_join_key_reads_what_is_stored_with_one_of_the_keys(
+    sides: Sides, table: Path, keys: Path, condition: str
+) -> None:
+    """Spark infers the filter for the other side too, whose key nobody selects."""
+
+    def wide(spark: SparkSession) -> DataFrame:
+        return joined(spark, table, keys).select("id", "k", "v", "name")
+
+    sides.reused(wide)
+    start = committed(sides.off)
+    found = outcome(wide(sides.on).where(condition))
+    assert (committed(sides.off) - start).loads > 0, "computed anew"
+    assert difference(outcome(wide(sides.off).where(condition)), found) is None
+
+
 COUNTS: dict[str, Callable[[DataFrame], DataFrame]] = {
     "all rows": lambda frame: frame.groupBy().count(),
     "filtered": lambda frame: frame.where("v > 600 AND name = 'key 2'").groupBy().count(),

@@ -27,6 +27,7 @@ def plan(
     not_storable: frozenset[int] = frozenset(),
     session: frozenset[int] = frozenset(),
     row_bytes: float = 10.0,
+    equal: Mapping[str, tuple[str, str]] | None = None,
 ) -> Plan:
     """`tree`: node to operator, signature and children; node 0 is the root."""
     nodes = {
@@ -34,7 +35,7 @@ def plan(
         for number, (operator, signed, children) in tree.items()
     }
     parents = {child: number for number, node in nodes.items() for child in node.children}
-    return Plan(0, nodes, parents, expressions or {}, conjunct_columns or {}, shared)
+    return Plan(0, nodes, parents, expressions or {}, conjunct_columns or {}, shared, equal=equal or {})
 
 
 def chain(*cores: str) -> Plan:

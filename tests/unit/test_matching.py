@@ -40,6 +40,31 @@ def node_plan(columns=("a",), conjuncts=(), conjunct_columns=None, core="c"):
 
 
 @pytest.mark.parametrize(
+    ("stored", "wanted", "filters", "served"),
+    [
+        (("a",), ("b",), ("ab",), True),
+        (("a",), ("b", "c"), ("ab", "bc"), True),  # through b, which is not stored either
+        (("a",), ("e",), ("ab", "bc"), True),  # e is computed from c
+        (("d",), ("c",), ("ab", "bc"), False),
+        (("c",), ("a",), ("ab",), False),
+    ],
+)
+def test_one_key_of_a_join_stands_in_for_the_other(stored, wanted, filters, served):
+    tree = plan(
+        {0: ("Project", signature("c", wanted, filters), (1,)), 1: ("Scan", signature("s"), ())},
+        expressions={"e": ("c",)},
+        equal={"ab": ("a", "b"), "bc": ("c", "b")},
+    )
+    signed = tree.nodes[0].signature
+    assert signed is not None
+    found = serves(tree, signed, signature("c", stored, filters))
+    assert isinstance(found, Cover) == served
+    if isinstance(found, Cover):
+        assert found.reads == frozenset(stored)
+        assert found.computed <= {"e"}
+
+
+@pytest.mark.parametrize(
     ("stored", "tree", "outcome"),
     [
         (signature("c", ("a", "b")), node_plan(), None),

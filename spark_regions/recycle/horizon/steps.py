@@ -14,7 +14,7 @@ from spark_regions.dag.plan import Plan, parse_plan
 from spark_regions.errors import InvalidRequest
 
 MAX_BODY_BYTES = 1 << 20
-_PLAN_FIELDS = ("root", "nodes", "expressions", "conjunctColumns", "shared")
+_PLAN_FIELDS = ("root", "nodes", "expressions", "conjunctColumns", "equal", "shared")
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,7 @@ private[rules] object DecideRequest {
       "nodes" -> signed.nodes.map(node).asJava,
       "expressions" -> signed.expressions.map { case (d, inputs) => d -> inputs.asJava }.asJava,
       "conjunctColumns" -> signed.conjunctColumns.map { case (d, columns) => d -> columns.asJava }.asJava,
+      "equal" -> signed.equal.map { case (d, (one, other)) => d -> Seq(one, other).asJava }.asJava,
       "shared" -> shared.map(point).asJava,
       "repeated" -> repeated.map(group).asJava
     )

@@ -80,13 +80,15 @@ private[rules] final class Definitions {
  * @param strict digests that cannot be null where the filter holds
  * @param notNull the value `x` of a filter `x IS NOT NULL`
  * @param residual whether it can be applied on top of stored rows
+ * @param equal two values that are the same, bit for bit, where the filter holds
  */
 private[rules] final case class Conjunct(
     digest: String,
     reads: Seq[String],
     strict: Set[String],
     notNull: Option[String],
-    residual: Boolean)
+    residual: Boolean,
+    equal: Option[(String, String)] = None)
 
 /**
  * The normal form of a plan: the filtered cross product of `atoms`.

@@ -3,6 +3,7 @@ package org.apache.spark.sql.regions.rules
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical.Join
+import org.apache.spark.sql.types._
 
 /** Turns a condition into the digests that a form keeps of it. */
 private[rules] final class Conjuncts(context: ExpressionContext, digest: ExpressionDigest) {
@@ -27,7 +28,11 @@ private[rules] final class Conjuncts(context: ExpressionContext, digest: Express
       case InSubquery(Seq(value), _) => nonNull(value, strict += _)
       case other => nonNull(other, strict += _)
     }
-    Conjunct(own, reads.distinct, strict.result(), notNull, residual = !exists)
+    val equal = condition match {
+      case EqualTo(left, right) if Conjuncts.exact(left.dataType) => Some((digest(left), digest(right)))
+      case _ => None
+    }
+    Conjunct(own, reads.distinct, strict.result(), notNull, residual = !exists, equal)
   }
 
   /** Values that are not null wherever `value` is not. */
@@ -46,6 +51,17 @@ private[rules] final class Conjuncts(context: ExpressionContext, digest: Express
     case InSet(child, set) if set.nonEmpty => nonNull(child, add)
     case other if other.nullIntolerant => other.children.foreach(nonNull(_, add))
     case _ =>
+  }
+}
+
+private[rules] object Conjuncts {
+
+  /** Whether values that compare as equal have the same bits: not zeros of two signs, nor strings under a collation. */
+  private def exact(dataType: DataType): Boolean = dataType match {
+    case FloatType | DoubleType => false
+    case string: StringType => string.supportsBinaryEquality
+    case _: NumericType | BooleanType | BinaryType | DateType | TimestampType | TimestampNTZType => true
+    case _ => false
   }
 }
 
@@ -102,7 +118,9 @@ private[rules] final class JoinForms(context: ExpressionContext) {
           digest = marked(c.digest),
           reads = c.reads.map(marked),
           strict = c.strict.map(marked),
-          notNull = c.notNull.map(marked))).toSeq
+          notNull = c.notNull.map(marked),
+          equal = c.equal.map { case (one, other) => (marked(one), marked(other)) }
+        )).toSeq
     }
     val all = columns("first", first) ++ columns("second", second)
     val own = new Conjuncts(context, new ExpressionDigest(context, all.get))

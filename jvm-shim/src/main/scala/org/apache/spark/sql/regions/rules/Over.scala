@@ -28,8 +28,9 @@ private[rules] final class Over(definitions: Definitions, conjuncts: String => O
     val foreign = storedConjuncts -- signature.conjuncts
     if (foreign.nonEmpty) Refused("NOT_COVERED", s"stored rows lack those that ${foreign.min} filters out")
     val built = mutable.HashMap[String, Expression]() ++ stored
+    val same = standIns(built.keySet.toSet, storedConjuncts)
     val sizes = mutable.HashMap[String, Long]()
-    def build(digest: String): Expression = built.get(digest) match {
+    def build(digest: String): Expression = built.get(digest).orElse(same.get(digest).map(build)) match {
       case Some(expression) => expression
       case None =>
         val definition = definitions.get(digest).getOrElse(Refused("NOT_COVERED", digest))
@@ -48,6 +49,18 @@ private[rules] final class Over(definitions: Definitions, conjuncts: String => O
     val filtered = residual.reduceOption(And).fold(source)(Filter(_, source))
     val columns = output.zip(signature.columns)
     Project(columns.map { case (attribute, digest) => named(attribute, build(digest), source.outputSet) }, filtered)
+  }
+
+  /** Values that are not stored, and others that equal them in every stored row: the other key of a join. */
+  private def standIns(stored: Set[String], storedConjuncts: Set[String]): Map[String, String] = {
+    val pairs = storedConjuncts.toSeq.sorted.flatMap(conjuncts(_)).flatMap(_.equal)
+    def next(known: Map[String, String]): Map[String, String] = {
+      val covered = definitions.covers(stored ++ known.keySet)
+      val more = pairs.flatMap { case (one, other) => Seq(one -> other, other -> one) }
+        .filter { case (absent, present) => !covered(absent) && covered(present) }
+      if (more.isEmpty) known else next(known ++ more)
+    }
+    next(Map.empty)
   }
 
   private def named(attribute: Attribute, value: Expression, given: AttributeSet): NamedExpression = {

@@ -21,11 +21,15 @@ final class SignedQuery private[rules] (
   override lazy val conjunctColumns: Map[String, Seq[String]] =
     conjuncts.map { case (digest, conjunct) => digest -> (if (conjunct.residual) conjunct.reads else Seq(digest)) }
 
+  override lazy val equal: Map[String, (String, String)] =
+    conjuncts.flatMap { case (digest, conjunct) => conjunct.equal.map(digest -> _) }
+
   override lazy val expressions: Map[String, Seq[String]] = {
     val found = mutable.LinkedHashMap[String, Seq[String]]()
     val open = mutable.Queue[String]()
     nodes.foreach(_.signature.foreach(open ++= _.columns))
     open ++= conjuncts.valuesIterator.filter(_.residual).flatMap(_.reads)
+    open ++= equal.valuesIterator.flatMap { case (one, other) => Seq(one, other) }
     while (open.nonEmpty) {
       val digest = open.dequeue()
       if (!found.contains(digest)) {

@@ -43,6 +43,7 @@ class ExecutedQuerySuite extends munit.FunSuite {
     override val nodes: IndexedSeq[SignedNode] = found.toVector
     override def expressions: Map[String, Seq[String]] = Map.empty
     override def conjunctColumns: Map[String, Seq[String]] = Map.empty
+    override def equal: Map[String, (String, String)] = Map.empty
     override def inputs(node: SignedNode): Seq[InputListing] = Nil
     override def over(
         node: SignedNode,

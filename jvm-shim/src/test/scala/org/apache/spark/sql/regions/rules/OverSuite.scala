@@ -129,6 +129,39 @@ class OverSuite extends SignerSuite {
     "select o_id as `a b`, o_id as `a b2`, o_status as `a.b` from orders",
     "select o_status, o_id from orders where o_id > 7")
 
+  private val oneKey = "select o_id, o_cust, c_name from orders join customers on o_cust = c_id"
+  serves("a filter on the key of a join, of which one side is stored")(
+    oneKey, "select o_id, c_name from orders join customers on o_cust = c_id where c_id > 9")
+  serves("the key that is not stored")(oneKey, "select c_id, c_name from orders join customers on o_cust = c_id")
+  serves("a function of the key that is not stored")(
+    oneKey, "select c_id * 2, o_id from orders join customers on o_cust = c_id where pmod(c_id, 3) = 1")
+  serves("a key through a chain of joins")(
+    "select i_qty, o_cust, i_order from items join orders on i_order = o_id join customers on c_id = o_id",
+    "select c_id, o_id from items join orders on i_order = o_id join customers on c_id = o_id where o_id < 50 and c_id <> 3"
+  )
+  serves("a column that a filter holds constant")(
+    "select o_id from orders where o_status = 's1'", "select o_id, o_status from orders where o_status = 's1'")
+  serves("the other key of a self join")(
+    "select a.o_id x, a.o_cust k, b.o_id y from orders a join orders b on a.o_cust = b.o_cust",
+    "select b.o_cust, a.o_id from orders a join orders b on a.o_cust = b.o_cust where b.o_cust > 20"
+  )
+
+  doesNotServe("keys of which a zero may have another sign")(
+    "select o_id, o_weight from orders join customers on o_weight = cast(c_id as double)",
+    "select cast(c_id as double) from orders join customers on o_weight = cast(c_id as double)"
+  )
+  doesNotServe("keys that a collation holds equal")(
+    "select o_id, o_status from orders join customers on o_status collate unicode_ci = c_name collate unicode_ci",
+    "select c_name from orders join customers on o_status collate unicode_ci = c_name collate unicode_ci"
+  )
+  doesNotServe("a key of the optional side")(
+    "select o_id, o_cust from orders left join customers on o_cust = c_id",
+    "select o_id, c_id from orders left join customers on o_cust = c_id"
+  )
+  doesNotServe("keys that are equal in the query only")(
+    "select o_id, o_cust from orders cross join customers where o_id < 5",
+    "select o_id, c_id from orders join customers on o_cust = c_id where o_id < 5"
+  )
   doesNotServe("other filters")("select * from orders where o_id > 9", "select o_id from orders where o_id > 8")
   doesNotServe("a missing column")("select o_id from orders", "select o_id, o_total from orders")
   doesNotServe("a missing column of a filter")("select o_id from orders", "select o_id from orders where o_total > 3")

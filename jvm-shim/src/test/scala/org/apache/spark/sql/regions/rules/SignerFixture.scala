@@ -116,9 +116,15 @@ abstract class SignerSuite extends munit.FunSuite {
       core: String,
       conjuncts: Set[String],
       columns: Set[String]): Boolean = {
-    def covered(digest: String): Boolean =
-      columns(digest) || query.expressions.get(digest).exists(_.forall(covered))
-    wanted.core == core && conjuncts.subsetOf(wanted.conjuncts.toSet) && wanted.columns.forall(covered) &&
-    wanted.conjuncts.filterNot(conjuncts).forall(query.conjunctColumns(_).forall(covered))
+    def covered(by: Set[String])(digest: String): Boolean =
+      by(digest) || query.expressions.get(digest).exists(_.forall(covered(by)))
+    def known(by: Set[String]): Set[String] = {
+      val pairs = conjuncts.toSeq.flatMap(query.equal.get)
+      val more = (pairs ++ pairs.map(_.swap)).collect { case (a, b) if !covered(by)(a) && covered(by)(b) => a }
+      if (more.isEmpty) by else known(by ++ more)
+    }
+    val there = known(columns)
+    wanted.core == core && conjuncts.subsetOf(wanted.conjuncts.toSet) && wanted.columns.forall(covered(there)) &&
+    wanted.conjuncts.filterNot(conjuncts).forall(query.conjunctColumns(_).forall(covered(there)))
   }
 }
