@@ -164,7 +164,8 @@ CONFS: tuple[Conf, ...] = (
         "time",
         "200ms",
         "startup",
-        "How long a query waits for a decision before it runs unchanged. 0: never wait.",
+        "How long a query waits for a decision before it runs unchanged; a millisecond more for each two operators. "
+        "0: never wait.",
         unit="ms",
         minimum=0,
     ),

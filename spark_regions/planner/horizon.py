@@ -14,7 +14,7 @@ from spark_regions.dag.plan import Plan, Signature
 from spark_regions.errors import InvalidRequest
 from spark_regions.recycle.horizon.following import Following, StoredEntry, columns_of
 from spark_regions.recycle.horizon.program import PERSIST, Budget, Make, Schedule
-from spark_regions.recycle.horizon.results import Result, prefix_seconds, results
+from spark_regions.recycle.horizon.results import Result, results
 from spark_regions.recycle.horizon.solve import solve
 from spark_regions.recycle.horizon.steps import Measured, Step, completed, decode, query_part
 
@@ -180,7 +180,7 @@ class Horizon:
         work = self._work
         if work is None or self._schedule is not None or self.following.find(query_part(plan)) is None:
             return False
-        whole = sum(prefix_seconds(step)[step.plan.root] for step in self.steps)
+        whole = sum(step.prefix_seconds[step.plan.root] for step in self.steps)
         if self._waited >= min(WAIT_SHARE * whole, MOST_WAIT_SECONDS):
             return False
         began = time.monotonic()
@@ -307,8 +307,8 @@ class Horizon:
         if not all(column in there for column in result.signature.columns):
             return None
         columns = tuple(there[column] for column in result.signature.columns)
-        later = sorted(prefix_seconds(self.steps[p.step])[p.node] for p in result.places if p.step in ahead)
-        here = prefix_seconds(self.steps[place])[make.node]
+        later = sorted(self.steps[p.step].prefix_seconds[p.node] for p in result.places if p.step in ahead)
+        here = self.steps[place].prefix_seconds[make.node]
         return Wanted(
             key_of(result), node.id, ref,
             Signature(signature.lineage, signature.core, signature.conjuncts, columns),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import groupby
 
 from spark_regions.recycle.antichain import Choice, Verdict, best_antichain
 from spark_regions.recycle.first_use import with_held
@@ -41,11 +42,13 @@ def pareto_front(points: Iterable[Point]) -> list[Point]:
     Worked example, (benefit, probability): (5, 0.4), (4, 0.9), (3, 0.5): the third loses to the second on both.
     """
     known = list(points)
-    return [
-        point
-        for point in known
-        if not any(other.benefit > point.benefit and other.probability > point.probability for other in known)
-    ]
+    front: list[Point] = []
+    likelier = -1.0  # the highest probability among points of more benefit
+    for _, alike in groupby(sorted(known, key=lambda each: -each.benefit), key=lambda each: each.benefit):
+        group = list(alike)
+        front += [point for point in group if point.probability >= likelier]
+        likelier = max(likelier, *(point.probability for point in group))
+    return front
 
 
 def product(point: Point) -> float:

@@ -59,21 +59,12 @@ class Result:
         return (place for place in self.places if self.wide is not None or place.exact)
 
 
-def prefix_seconds(step: Step) -> dict[int, float]:
-    """Seconds of each node with all that is below it."""
-    found: dict[int, float] = {}
-    for number in step.plan.bottom_up():
-        below = sum(found[child] for child in step.plan.nodes[number].children)
-        found[number] = below + step.measured.seconds.get(number, 0.0)
-    return found
-
-
 def results(steps: Sequence[Step], ahead: Sequence[int]) -> list[Result]:
     """What could be kept for the steps `ahead`, the most work first.
 
     One place saves nothing; neither do places that are quick to compute.
     """
-    prefixes = {k: prefix_seconds(steps[k]) for k in ahead}
+    prefixes = {k: steps[k].prefix_seconds for k in ahead}
     by_core: dict[str, list[tuple[int, int]]] = {}
     rows: dict[str, float] = {}
     for k in ahead:

@@ -6,6 +6,7 @@ import json
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from statistics import fmean
 from typing import Any
 
@@ -31,16 +32,25 @@ class Measured:
     widened: frozenset[int] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Step:
     """One query of a run."""
 
     plan: Plan
     measured: Measured
 
-    @property
+    @cached_property
     def skeleton(self) -> str:
         return skeleton(self.plan)
+
+    @cached_property
+    def prefix_seconds(self) -> Mapping[int, float]:
+        """Seconds of each node with all that is below it."""
+        found: dict[int, float] = {}
+        for number in self.plan.bottom_up():
+            below = sum(found[child] for child in self.plan.nodes[number].children)
+            found[number] = below + self.measured.seconds.get(number, 0.0)
+        return found
 
 
 def query_part(plan: Plan) -> Plan:

@@ -89,7 +89,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
     val shared = SharedPoints.of(session, runtime, signed, frames, offers)
     val request = DecideRequest(session, runtime, query, signed, shared, offers, repeated)
     val began = System.nanoTime()
-    val answer = runtime.planner.request(request, conf.getConf(RegionsConf.plannerDeadline))
+    val answer = runtime.planner.request(request, DecideRequest.deadlineMillis(session, signed))
     notes.plannerSeconds += (System.nanoTime() - began) / 1e9
     answer match {
       case Left(refusal) =>

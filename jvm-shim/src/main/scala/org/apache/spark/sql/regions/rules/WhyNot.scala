@@ -39,7 +39,7 @@ object WhyNot {
     val request =
       DecideRequest(session, runtime, runtime.nextQuery(), signed, Nil, DecideRequest.mostOffers, Nil)
     request.put("mode", "observe")
-    runtime.planner.request(request, session.sessionState.conf.getConf(RegionsConf.plannerDeadline)) match {
+    runtime.planner.request(request, DecideRequest.deadlineMillis(session, signed)) match {
       case Left(refusal) => Map(0 -> refusal)
       case Right(answer) =>
         answer
