@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -48,6 +48,12 @@ class Node:
     def kind(self) -> str:
         """The operator; of a source without its name, which may be another one every day."""
         return self.operator if self.children else self.operator.partition(" ")[0]
+
+    @property
+    def copy(self) -> Hashable:
+        """The same for nodes of one query that bring out the same rows and columns."""
+        signed = self.signature
+        return (signed.lineage, self.operator, frozenset(signed.columns)) if signed else self.id
 
     @property
     def counted(self) -> bool:

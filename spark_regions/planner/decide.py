@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -62,7 +63,9 @@ class Confs:
 
 @dataclass(slots=True)
 class Proposal:
-    """:param saved: seconds that loading each node would save, by node
+    """What is told of savings counts copies of a subplan once, each saving its part: Spark might reuse an exchange.
+
+    :param saved: seconds that loading each node would save, by node
     :param fresh: seconds to compute each node without any load
     :param own: task-seconds of each node alone
     """
@@ -140,6 +143,10 @@ def propose(
     declines += choice.declines
     declines += [d for d in unmeasured if not _covered(plan, d.node, taken)]
     proposal = Proposal(choice, dict(loads), gains, dict(fresh), own)
+    if len({node.copy for node in plan.nodes.values()}) < len(plan.nodes):
+        once = recompute_seconds(plan, own, parallelism, prefixes=prefixes, floors=floors, reused=True)
+        proposal.fresh = once
+        proposal.saved |= _each_copy_its_part(plan, choice, loads, gains, once)
     if confs.persist and confs.persist_max_bytes > 0 and recorded is None:
         proposal.persists = _persists(plan, view, with_loads, rates, parallelism, taken | over)
     if confs.sharing:
@@ -151,6 +158,21 @@ def propose(
         declines += lost
     proposal.declines = declines
     return proposal
+
+
+def _each_copy_its_part(
+    plan: Plan,
+    choice: Choice,
+    loads: Mapping[int, Match],
+    gains: Mapping[int, float],
+    once: Mapping[int, Estimate],
+) -> dict[int, float]:
+    """What the chosen loads save at least, by node: without them Spark might have computed copies once."""
+    copies = Counter(plan.nodes[number].copy for number in choice.loads)
+    return {
+        number: min(gains[number], _seconds(once.get(number)) / copies[plan.nodes[number].copy] - loads[number].seconds)
+        for number in choice.loads
+    }
 
 
 def _held(plan: Plan, view: GraphView, confs: Confs) -> tuple[Point, ...]:

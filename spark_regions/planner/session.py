@@ -46,7 +46,7 @@ NEVER_RAN_SECONDS = 6 * 3600.0
 class Remembered:
     """What was decided for a query, until it has run.
 
-    :param loads: entry to (node, predicted saving, seconds without the load)
+    :param loads: entry to (nodes, predicted saving, seconds without the load), of all places together
     :param message: the request, to be kept as a step of this run
     :param position: how many queries were decided before
     :param shared: nodes that one computation stands in for
@@ -59,7 +59,7 @@ class Remembered:
     parallelism: int
     message: Mapping[str, Any]
     position: int
-    loads: dict[str, tuple[int, float, float]] = field(default_factory=dict)
+    loads: dict[str, tuple[tuple[int, ...], float, float]] = field(default_factory=dict)
     shared: set[int] = field(default_factory=set)
     recalled: set[int] = field(default_factory=set)
     widened: set[int] = field(default_factory=set)
@@ -249,7 +249,8 @@ class Session:
                 declines.append(Decline(name, "ENTRY_MISSING", match.entry.id))
                 continue
             fresh = proposal.saved[name] + match.seconds
-            remembered.loads[match.entry.id] = (name, proposal.saved[name], fresh)
+            places, predicted, before = remembered.loads.get(match.entry.id, ((), 0.0, 0.0))
+            remembered.loads[match.entry.id] = ((*places, name), predicted + proposal.saved[name], before + fresh)
             self.counters.hits += 1
             actions.append(
                 {
@@ -299,7 +300,9 @@ class Session:
         operator = plan.nodes[point.node].operator
         # Without any load, since what is loaded now may be evicted before this entry is.
         whole = fresh.get(point.node)
-        seconds = max(point.recompute.value, whole.value if whole else 0.0)
+        seconds = (
+            whole.value if whole and point.ref is None else max(point.recompute.value, whole.value if whole else 0.0)
+        )
         draft = Entry(
             id="", lineage=point.signature.lineage, core=point.signature.core, conjuncts=point.signature.conjuncts,
             # A column that the plan gives twice is written once.
@@ -322,7 +325,8 @@ class Session:
         remembered = self._queries.pop(query, None)
         ran = {str(load["entry"]): load for load in event.get("loads") or ()}
         if event.get("outcome") == "ok":
-            loaded = {remembered.loads[name][0] for name in ran if name in remembered.loads} if remembered else set()
+            known = remembered.loads if remembered else {}
+            loaded = {node for name in ran if name in known for node in known[name][0]}
             # How often Spark computes what is shared now was counted when it was not.
             partial = loaded | remembered.shared | remembered.recalled if remembered else loaded
             lesson = learn(event, remembered.plan if remembered else None, partial)
@@ -369,8 +373,9 @@ class Session:
                 self.graph.blend("read", rate, float(size), rates.read_bytes_per_second)
         if remembered is None or name not in remembered.loads:
             return
-        _, predicted, fresh = remembered.loads[name]
-        measured = fresh - (float(seconds) / remembered.parallelism + rates.read_overhead_seconds)
+        places, predicted, fresh = remembered.loads[name]
+        overhead = rates.read_overhead_seconds * len(places)
+        measured = fresh - (float(seconds) / remembered.parallelism + overhead)
         self.store.used(name, predicted, measured, contradicts(predicted, measured))
 
     def _committed(self, event: Mapping[str, Any]) -> None:

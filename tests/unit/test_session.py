@@ -63,6 +63,36 @@ def test_the_measured_saving_is_kept_with_the_entry(session):
     assert kept.contradictions == 0
 
 
+def test_copies_that_are_loaded_share_one_saving(session):
+    """A join of two copies of the same rows: Spark would have reused the exchange of the first."""
+
+    def joined():
+        left, right = report(), report()
+        for number, each in enumerate(right):
+            each["id"] = len(left) + number + 1
+            each["children"] = [len(left) + child + 1 for child in each["children"]]
+        for each in left:
+            each["id"], each["children"] = each["id"] + 1, [child + 1 for child in each["children"]]
+        return [node(0, "Join", (1, len(left) + 1), "joined"), *left, *right]
+
+    run(session, 1)
+    (store,) = run(session, 2)["actions"]
+    session.observe(
+        {"event": "committed", "entry": store["entry"], "query": 2, "rows": 100, "bytes": 3000, "seconds": 1}
+    )
+    (alone,) = session.decide(decide(report(), 3))["actions"]
+    one, other = session.decide(decide(joined(), 4))["actions"]
+    assert one["entry"] == other["entry"] == alone["entry"]
+    assert one["saving"] == other["saving"]
+    assert one["saving"] + other["saving"] == pytest.approx(alone["saving"], abs=0.05)
+    loads = [{"entry": alone["entry"], "seconds": 0.2, "rows": 100, "bytes": 3000}]
+    session.observe({"event": "executed", **executed(joined()[:1], 4, loads)})
+    (kept,) = list_entries(session.store)
+    assert kept.predicted_seconds == pytest.approx(one["saving"] + other["saving"], abs=0.01)
+    assert kept.measured_seconds == pytest.approx(5.5 - 0.1 - 2 * 0.03, abs=0.01)
+    assert kept.contradictions == 0
+
+
 def test_loaded_operators_teach_demand_but_no_time(session):
     run(session, 1)
     (store,) = run(session, 2)["actions"]

@@ -64,6 +64,28 @@ def test_recompute_seconds_of_a_join(branches, cores, stops, expected):
     assert found[0].value == pytest.approx(expected)
 
 
+def test_copies_of_a_subplan_count_once_where_they_are_reused():
+    """A loop of three rounds, each joining its last result with itself: 1 scan and 3 joins, not 8 and 7."""
+    tree = {}
+
+    def grow(level):
+        number = len(tree)
+        tree[number] = None
+        children = () if level == 0 else (grow(level - 1), grow(level - 1))
+        tree[number] = ("Scan" if level == 0 else "Join", signature(f"level {level}"), children)
+        return number
+
+    grow(3)
+    doubled = plan(tree)
+    own = {number: Estimate(2.0, 1.0) for number in doubled.nodes}
+    assert recompute_seconds(doubled, own, 2)[0].value == pytest.approx(15.0)
+    assert recompute_seconds(doubled, own, 2, reused=True)[0].value == pytest.approx(4.0)
+    # One of the two branches is read: the other one's scan and joins are left.
+    branch = doubled.nodes[0].children[0]
+    assert recompute_seconds(doubled, own, 2, stops={branch: 0.5}, reused=True)[0].value == pytest.approx(4.5)
+    assert recompute_seconds(plan(JOIN), OWN, 2, reused=True)[0].value == pytest.approx(6.5)
+
+
 def test_recompute_without_a_branch_is_the_sum_of_the_prefix():
     """Eq. 2."""
     found = recompute_seconds(chain("c", "b", "a"), {0: Estimate(1, 1), 1: Estimate(2, 1), 2: Estimate(3, 1)}, 1)
