@@ -23,6 +23,7 @@ from examples.demo import ROOT
 BENCHMARKS = (
     "recurring",
     "first_run",
+    "loop",
     "cold_overhead",
     "planning",
     "tee",
@@ -41,6 +42,10 @@ HEADLINES: dict[str, tuple[tuple[str, str, str], ...]] = {
     "recurring": (
         ("third_run_over_plain", "third run / plain job", "<= 0.33"),
         ("first_run_over_plain", "first run / plain job", "<= 1.10"),
+    ),
+    "loop": (
+        ("first_run_over_plain", "a job that loops, first run / plain", "<= 1.10"),
+        ("second_run_over_plain", "the same, second run / plain", "<= 0.50"),
     ),
     "first_run": (("first_run_over_best_hand", "first run / best by hand", "<= 1.00"),),
     "cold_overhead": (

@@ -603,6 +603,27 @@ def test_streams_are_left_alone(sides: Sides, table: Path, keys: Path, tmp_path:
     assert counters(sides.off) == before
 
 
+def test_a_loop_over_its_last_result(sides: Sides, table: Path) -> None:
+    """Each round builds on the last one twice, so that the plan doubles; what is stored of a round serves the next."""
+    loads = []
+    labels = {session: session.read.parquet(str(table)).select("id", F.col("k").alias("label")) for session in
+              (sides.off, sides.on)}  # fmt: skip
+    for _ in range(6):
+        found = {}
+        start = committed(sides.off)
+        for session, last in labels.items():
+            edges = session.read.parquet(str(table)).select(F.col("v").alias("a"), "id").where("a < 1000")
+            least = edges.join(last.withColumnRenamed("id", "node"), F.col("a") == F.col("node"))
+            least = least.groupBy(F.col("id").alias("to")).agg(F.min("label").alias("least"))
+            labels[session] = last.join(least, F.col("id") == F.col("to"), "left").select(
+                "id", F.least("label", F.coalesce("least", "label")).alias("label")
+            )
+            found[session] = outcome(labels[session].groupBy("label").count())
+        assert difference(found[sides.off], found[sides.on]) is None
+        loads.append((committed(sides.off) - start).loads)
+    assert all(loads[1:]), loads
+
+
 def test_eight_threads(spark: SparkSession, sides: Sides, table: Path, keys: Path) -> None:
     def query(session: SparkSession, number: int) -> DataFrame:
         frame = joined(session, table, keys).where(f"id % {2 + number % 3} = 0")
