@@ -6,13 +6,14 @@ operators, so that this is also what decisions on large plans cost.
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from benchmarks.measure import Options, benchmark_main, paired_ratio
-from examples.demo import LAPTOP, ROOT, differing_reports, effects, plugin_confs, submit
+from benchmarks.runs import recurring_runs
+from examples import data
+from examples.demo import ROOT
 
 JOB = ROOT / "benchmarks" / "loop_job.py"
 EDGES, NODES, FILES, ROUNDS = 1_000_000, 200_000, 4, 8
@@ -25,42 +26,28 @@ def graph(folder: Path, scale: float) -> Path:
     import pyarrow
     import pyarrow.parquet
 
-    place = folder / f"edges-{scale:g}"
-    if not place.exists():
+    def generate(making: Path) -> None:
         chance = numpy.random.default_rng(5)
-        making = folder / f".edges-{scale:g}"
-        making.mkdir(parents=True, exist_ok=True)
         count, nodes = int(EDGES * scale), int(NODES * scale)
         a = chance.integers(0, nodes, count)
         b = numpy.clip(a + chance.integers(-40, 41, count), 0, nodes - 1)
         for number in range(FILES):
             part = pyarrow.table({"a": a[number::FILES], "b": b[number::FILES]})
             pyarrow.parquet.write_table(part, making / f"part-{number}.parquet")
-        making.rename(place)
-    return place
+
+    return data.finished(folder / f"edges-{scale:g}", generate)
 
 
 def run(options: Options) -> dict[str, Any]:
-    edges = str(graph(options.data, options.scale))
-    reports: dict[str, list[float]] = {name: [] for name in ("plain", *RUNS)}
-    predicted: dict[str, list[float | None]] = {name: [] for name in RUNS}
-    differing: set[str] = set()
-    for number in range(options.rounds):
-        with tempfile.TemporaryDirectory(prefix="spark-regions-bench-") as name:
-            folder = Path(name)
-            ours = LAPTOP | plugin_confs(folder / "recycle")
-            for each in ("plain", *RUNS) if number % 2 == 0 else (*RUNS, "plain"):
-                job = submit(JOB, [edges, str(folder / each), str(ROUNDS)], LAPTOP if each == "plain" else ours)
-                reports[each].append(job.seconds_reports)
-                if each != "plain":
-                    predicted[each].append(effects(folder / "recycle", job.log).predicted_seconds)
-            for each in RUNS:
-                differing |= {f"{each}: {found}" for found in differing_reports(folder / "plain", folder / each)}
+    found = recurring_runs(JOB, str(graph(options.data, options.scale)), str(ROUNDS), RUNS, options.rounds)
+    reports = {name: found.seconds_reports(name) for name in found.jobs}
     return {
         "first_run_over_plain": paired_ratio(reports["run 1"], reports["plain"]),
         "second_run_over_plain": paired_ratio(reports["run 2"], reports["plain"]),
-        "differing": sorted(differing),
-        "predicted_saving_seconds": predicted,
+        "differing": found.differing,
+        "predicted_saving_seconds": {
+            name: [each.predicted_seconds for each in did] for name, did in found.effects.items()
+        },
         "seconds": {name: median(values) for name, values in reports.items()},
         "seconds_all": reports,
     }

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -25,6 +24,7 @@ from typing import Any
 from benchmarks.measure import Options, benchmark_main
 from benchmarks.session import BASE
 from benchmarks.turns import Driver, drivers, in_turn
+from examples import data
 from spark_regions.skew.packing import in_order
 
 ROWS, KEYS, MAPS = 1_500_000, 20_000, 8
@@ -72,10 +72,7 @@ def tables(folder: Path, scale: float, distribution: str) -> dict[str, str]:
     import pyarrow
     import pyarrow.parquet
 
-    place = folder / f"skew-{scale:g}-{distribution}"
-    if not place.exists():
-        # Renamed when it is whole: what was interrupted is made again.
-        making = place.with_name(f".{place.name}-{os.getpid()}")
+    def generate(making: Path) -> None:
         files = {name: making / name for name in ("large", "small")}
         chance = numpy.random.default_rng(11)
         rows = int(ROWS * scale)
@@ -92,7 +89,8 @@ def tables(folder: Path, scale: float, distribution: str) -> dict[str, str]:
             pyarrow.parquet.write_table(pyarrow.table(columns), files["large"] / f"part-{number}.parquet")
         small = {"k": numpy.arange(0, KEYS, 2), "w": numpy.arange(0, KEYS, 2) % 7}
         pyarrow.parquet.write_table(pyarrow.table(small), files["small"] / "part-0.parquet")
-        making.rename(place)
+
+    place = data.finished(folder / f"skew-{scale:g}-{distribution}", generate)
     return {name: str(place / name) for name in ("large", "small")}
 
 

@@ -28,12 +28,12 @@ TPCH_TABLES = ("customer", "lineitem", "nation", "orders", "part", "partsupp", "
 
 def tpch(scale: float, root: Path = DATA) -> Path:
     """The folder of the TPC-H tables, one Parquet file each; generated on first use."""
-    return _finished(root / f"tpch-sf{scale:g}", lambda folder: _tpchgen(scale, folder))
+    return finished(root / f"tpch-sf{scale:g}", lambda folder: _tpchgen(scale, folder))
 
 
 def tpcds(scale: float, root: Path = DATA) -> Path:
     """The folder of the TPC-DS tables, one Parquet file each; generated on first use."""
-    return _finished(root / f"tpcds-sf{scale:g}", lambda folder: _dsdgen(scale, folder))
+    return finished(root / f"tpcds-sf{scale:g}", lambda folder: _dsdgen(scale, folder))
 
 
 def tables(folder: Path) -> dict[str, Path]:
@@ -61,7 +61,8 @@ def spark_sql(text: str) -> str:
     return quoted.sub(lambda match: match[1] or f"`{match[2]}`", text).strip().rstrip(";")
 
 
-def _finished(folder: Path, generate: Callable[[Path], None]) -> Path:
+def finished(folder: Path, generate: Callable[[Path], None]) -> Path:
+    """The folder, filled by `generate` where it is missing; what was interrupted is made again."""
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)

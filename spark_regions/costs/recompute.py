@@ -96,23 +96,19 @@ class _Copies:
             if place == len(self._seconds):
                 self._seconds.append(own[number].value if number in own else 0.0)
             self._own[number] = 1 << place
-        self._any = len(self._places) < len(plan.nodes)
         self._nodes = plan.nodes
         self._below: dict[int, int] = {}
         self._sums: dict[int, float] = {}
 
     def stop(self, node: int) -> None:
         """It is read instead, so that nothing below runs."""
-        if self._any:
-            self._below[node] = 0
+        self._below[node] = 0
 
     def twice(self, node: int) -> float:
         """Task-seconds of operators that stand in more than one branch below the node, beyond the first time.
 
         Asked for every node once, children first.
         """
-        if not self._any:
-            return 0.0
         seen, found = 0, 0.0
         for child in self._nodes[node].children:
             found += self._sum(seen & self._below[child])

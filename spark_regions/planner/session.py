@@ -300,9 +300,9 @@ class Session:
         operator = plan.nodes[point.node].operator
         # Without any load, since what is loaded now may be evicted before this entry is.
         whole = fresh.get(point.node)
-        seconds = (
-            whole.value if whole and point.ref is None else max(point.recompute.value, whole.value if whole else 0.0)
-        )
+        seconds = whole.value if whole else 0.0
+        if whole is None or point.ref is not None:
+            seconds = max(seconds, point.recompute.value)
         draft = Entry(
             id="", lineage=point.signature.lineage, core=point.signature.core, conjuncts=point.signature.conjuncts,
             # A column that the plan gives twice is written once.
