@@ -1,7 +1,7 @@
 # Every target sets up what it needs on a bare clone: Python 3.11+, JDK 17+ and Maven are all that must be there.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check bench jar docs clean tools format
+.PHONY: help demo test test-all check bench jar docs pictures clean tools format
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -21,6 +21,7 @@ help:
 	@echo "make bench  measurements; results go to benchmarks/results/"
 	@echo "make jar    the shim's jar"
 	@echo "make docs   generated pages, and the site in site/"
+	@echo "make pictures  the pictures of the Regions tab in docs/images/; needs chromium and chromedriver"
 	@echo "make format rewrites the layout of Python and Scala files"
 	@echo "make clean  removes what was built"
 
@@ -73,6 +74,9 @@ docs: $(VENV)/.installed
 	$(PY) -c 'from spark_regions.reasons import properties; print(properties(), end="")' > $(REASONS)
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
 	@echo site/index.html
+
+pictures: $(VENV)/.installed $(JAR)
+	$(PY) docs/images/take.py
 
 format: $(VENV)/.installed
 	$(PY) -m ruff format .

@@ -86,6 +86,7 @@ class Shared:
 
     :param seen: queries of this session built on it, this one included
     :param held: the first of them, and the program still refers to the DataFrame
+    :param inputs: lineage and bytes of a row of what its joins read
     """
 
     ref: str
@@ -94,6 +95,7 @@ class Shared:
     signature: Signature
     row_bytes: float
     held: bool = False
+    inputs: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +232,7 @@ def _shared(raw: Mapping[str, Any]) -> Shared:
         signature=signed,
         row_bytes=float(raw.get("rowBytes") or 0.0),
         held=bool(raw.get("held", False)),
+        inputs=tuple((str(lineage), float(row_bytes)) for lineage, row_bytes in raw.get("inputs") or ()),
     )
 
 

@@ -128,7 +128,7 @@ def propose(
     loadable = {signed.lineage for number in loads if (signed := plan.nodes[number].signature)}
     measured, unmeasured = points(plan, view, candidates, with_loads, rates, parallelism, Probability.WINDOW, loadable)
     by_node = {point.node: point for point in measured}
-    measured += shared_points(plan, view, by_node, with_loads, rates, parallelism, Probability.WINDOW)
+    measured += shared_points(plan, view, by_node, with_loads, rates, parallelism, Probability.WINDOW, usable)
     fitting = [point for point in measured if point.bytes <= confs.max_bytes]
     if recorded is not None:
         fitting = [point for point in fitting if point.expected > 0 or confs.strategy == "always"]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from spark_regions.costs.rates import Rates, carried_seconds
 from spark_regions.dag.plan import Plan, Shared, Signature
-from spark_regions.dag.records import GraphView, Variant
+from spark_regions.dag.records import Entry, GraphView, Variant
 from spark_regions.recycle.frequency import (
     Probability,
     expected_uses,
@@ -15,11 +16,13 @@ from spark_regions.recycle.frequency import (
     total_probabilities,
     unserved_shares,
 )
-from spark_regions.recycle.matching import Match, cover, serves
+from spark_regions.recycle.matching import Cover, Match, cover, serves
 from spark_regions.stats.estimate import Estimate, estimate
 from spark_regions.stats.operators import bytes_of, rows
 
 MIN_BENEFIT_SECONDS = 0.05
+PRICE_OF_OTHER_COLUMNS = 0.5
+"""What columns of a DataFrame that no query has read by now may cost, as a part of what a use of it saves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,11 +164,14 @@ def shared_points(
     rates: Rates,
     parallelism: int,
     rule: Probability,
+    stored: Collection[Entry] = (),
 ) -> list[Point]:
     """Wider DataFrames that this session has used at least twice, this query included, or that were measured earlier.
 
     Their rows and times come from whatever was measured on the same core; else from the replaced node, scaled by width.
-    A later use reads only the columns that it needs, about the node's width.
+    A later use reads only the columns that it needs, about the node's width. Where the columns that no query
+    has read by now are dear (`PRICE_OF_OTHER_COLUMNS`), only the others are stored. What an entry in `stored` answers
+    is no use of another one.
     """
     found: list[Point] = []
     for shared in plan.shared:
@@ -185,32 +191,125 @@ def shared_points(
         seconds = _shared_seconds(shared.node, recompute, kin, parallelism)
         if cardinality is None or seconds is None:
             continue
-        width = max(shared.row_bytes, node.row_bytes, 1.0)
-        stored = cardinality.value * width * rates.stored_ratio
-        narrow = cardinality.value * max(min(node.row_bytes, width), 1.0) * rates.stored_ratio
-        carried = carried_seconds(cardinality.value * (width - node.row_bytes), parallelism)
         probability = max((p for p in total_probabilities(plan, view, rule).values()), default=0.0)
         exact = nodes.get(shared.node)
         here = recompute.get(shared.node)
         lineages = {v.lineage for v in kin} | {shared.signature.lineage, node.signature.lineage}
-        before = max(shared.seen - 1, 0, sum(session_uses(each, view) for each in lineages))
-        found.append(
-            Point(
-                node=shared.node,
-                signature=shared.signature,
-                recompute=seconds,
-                read_seconds=rates.read_seconds(narrow, parallelism),
-                write_seconds=rates.write_seconds(stored, parallelism),
-                bytes=stored,
-                past=before,
-                expected=sum(expected_uses(each, probability, view) for each in lineages),
-                session=float(before),
-                probability=max(probability, exact.probability if exact else 0.0),
-                ref=shared.ref,
-                extra_seconds=max(carried, seconds.value - here.value) if here else carried,
-            )
+        open_uses = _open_share(kin, stored, plan.expressions)
+        before = max(shared.seen - 1, 0, sum(session_uses(each, view) for each in lineages)) * open_uses
+        whole = Point(
+            node=shared.node,
+            signature=shared.signature,
+            recompute=seconds,
+            read_seconds=0.0,
+            write_seconds=0.0,
+            bytes=0.0,
+            past=before,
+            expected=sum(expected_uses(each, probability, view) for each in lineages) * open_uses,
+            session=before,
+            probability=max(probability, exact.probability if exact else 0.0),
+            ref=shared.ref,
+            extra_seconds=max(0.0, seconds.value - here.value) if here else 0.0,
         )
+
+        widening = _Widening(
+            node.row_bytes, shared.row_bytes, cardinality.value, _joined_bytes(plan, shared, view), rates, parallelism
+        )
+        found.append(_chosen_columns(plan, shared, kin, widening, whole))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Widening:
+    """What it takes to keep a DataFrame while a narrower node is computed.
+
+    :param needed: bytes of a row that the query needs
+    :param every: bytes of a row with all columns
+    :param joined: what all columns add to the largest input of a join, in bytes
+    """
+
+    needed: float
+    every: float
+    rows: float
+    joined: float
+    rates: Rates
+    parallelism: int
+
+    def priced(self, point: Point, row_bytes: float) -> Point:
+        """With what `row_bytes` of each row cost to carry and to write, and the columns of one query to read."""
+        width = max(row_bytes, self.needed, 1.0)
+        part = (width - self.needed) / max(self.every - self.needed, 1.0)
+        carried = carried_seconds(max(self.rows * (width - self.needed), part * self.joined), self.parallelism)
+        stored = self.rows * width * self.rates.stored_ratio
+        narrow = self.rows * max(min(self.needed, width), 1.0) * self.rates.stored_ratio
+        return replace(
+            point,
+            read_seconds=self.rates.read_seconds(narrow, self.parallelism),
+            write_seconds=self.rates.write_seconds(stored, self.parallelism),
+            bytes=stored,
+            extra_seconds=max(carried, point.extra_seconds),
+        )
+
+
+def _joined_bytes(plan: Plan, shared: Shared, view: GraphView) -> float:
+    """What its further columns add to the largest input of a join below: they are shuffled there, perhaps with many
+    more rows than the result has.
+    """
+    widths: dict[str, float] = {}
+    for number in plan.below(shared.node):
+        if len(plan.nodes[number].children) > 1:
+            for child in (plan.nodes[each] for each in plan.nodes[number].children):
+                if child.signature is not None:
+                    widths[child.signature.lineage] = max(widths.get(child.signature.lineage, 0.0), child.row_bytes)
+    most = 0.0
+    for lineage, row_bytes in shared.inputs:
+        cardinality = rows(lineage, view)
+        if cardinality is not None and lineage in widths:
+            most = max(most, cardinality.value * (row_bytes - widths[lineage]))
+    return most
+
+
+def _open_share(kin: Iterable[Variant], stored: Collection[Entry], expressions: Mapping[str, tuple[str, ...]]) -> float:
+    """Which share of the demands on a DataFrame's rows no entry answers, by the operator kind most answered.
+
+    A Project over a Join asks once, though the Join has its keys as well.
+    """
+    demands: Counter[str] = Counter()
+    answered: Counter[str] = Counter()
+    for variant in kin:
+        demands[variant.kind] += variant.demands
+        if any(
+            entry.core == variant.core
+            and entry.conjuncts <= variant.conjuncts
+            and not cover(variant.columns, entry.columns, expressions).missing
+            for entry in stored
+        ):
+            answered[variant.kind] += variant.demands
+    top, most = max(answered.items(), key=lambda each: each[1], default=("", 0))
+    return 1.0 - most / demands[top] if most else 1.0
+
+
+def _chosen_columns(plan: Plan, shared: Shared, kin: Iterable[Variant], widening: _Widening, whole: Point) -> Point:
+    """All columns, as any may be asked for next; only those read by now, if the others are dear."""
+    every = widening.priced(whole, shared.row_bytes)
+    signed = plan.nodes[shared.node].signature
+    assert signed is not None
+    here = serves(plan, signed, shared.signature)
+    assert isinstance(here, Cover), "only what serves its node is a candidate"
+    read = set(here.reads)
+    for variant in kin:
+        read |= cover(variant.columns, shared.signature.columns, plan.expressions).reads
+    kept = tuple(column for column in shared.signature.columns if column in read)
+    if not kept or len(kept) == len(shared.signature.columns):
+        return every
+    narrow = replace(whole, signature=replace(shared.signature, columns=kept))
+    some = widening.priced(narrow, shared.row_bytes * len(kept) / len(shared.signature.columns))
+    others = _price(every) - _price(some)
+    return every if others <= PRICE_OF_OTHER_COLUMNS * max(every.benefit, 0.0) else some
+
+
+def _price(point: Point) -> float:
+    return point.write_seconds + point.extra_seconds
 
 
 def serves_cleanly(plan: Plan, node: Signature, shared: Shared) -> bool:

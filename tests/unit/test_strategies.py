@@ -286,6 +286,51 @@ def test_a_shared_dataframe_is_stored_at_its_second_use():
     assert decide(shared_plan(1), view_of(earlier)).choice.stores == ()
 
 
+def wide_plan(row_bytes, inputs=()):
+    """A join of 40 columns, of which this query reads one and filters by another."""
+    columns = tuple(f"c{n}" for n in range(40))
+    node = signature("join", ("c0",), ("f2",))
+    shared = Shared("s0", 1, 3, signature("join", columns), row_bytes, inputs=inputs)
+    return plan(
+        {
+            0: ("Agg", signature("agg2"), (1,)),
+            1: ("Project", node, (2,)),
+            2: ("Join", signature("join", ("c0", "c1")), (3, 4)),
+            3: ("Scan", signature("s"), ()),
+            4: ("Scan", signature("t"), ()),
+        },
+        conjunct_columns={"f2": ("c1",)},
+        shared=(shared,),
+    )
+
+
+def test_of_a_dataframe_with_many_columns_those_are_stored_that_queries_read():
+    earlier = variant(signature("join", ("c2", "c3"), ("f1",)), "Project", 5.0, rows=100_000, total=60.0)
+    (stored,) = decide(wide_plan(4000.0), view_of(earlier)).choice.stores
+    assert stored[0].ref == "s0"
+    assert stored[0].signature.columns == ("c0", "c1", "c2", "c3")
+    (cheap,) = decide(wide_plan(60.0), view_of(earlier)).choice.stores
+    assert len(cheap[0].signature.columns) == 40
+
+
+def test_columns_that_a_join_would_shuffle_have_their_price():
+    earlier = variant(signature("join", ("c2",), ("f1",)), "Project", 5.0, rows=1_000, total=8.0)
+    source = variant(signature("s"), "Scan", 1.0, rows=10_000_000)
+    (every,) = decide(wide_plan(60.0), view_of(earlier, source)).choice.stores
+    assert len(every[0].signature.columns) == 40
+    inputs = ((signature("s").lineage, 100.0),)
+    (some,) = decide(wide_plan(60.0, inputs), view_of(earlier, source)).choice.stores
+    assert some[0].signature.columns == ("c0", "c1", "c2")
+
+
+def test_what_an_entry_answers_is_no_use_of_a_wider_one():
+    earlier = variant(signature("join", ("c2",), ("f1",)), "Project", 5.0, rows=100_000, total=60.0, demands=3)
+    inside = variant(signature("join", ("c2", "k")), "Join", 5.0, rows=100_000, total=60.0, demands=2)
+    view = view_of(earlier, inside)
+    assert [p.ref for p, _ in decide(wide_plan(4000.0), view).choice.stores] == ["s0"]
+    assert decide(wide_plan(4000.0), view, [entry("e", signature("join", ("c2",)))]).choice.stores == ()
+
+
 def test_a_shared_dataframe_that_does_not_cover_the_node_is_left_alone():
     tree = shared_plan(5)
     lacking = Shared("s0", 1, 5, signature("base", ("b",)), 40.0)

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.regions.rules
 
-import java.util.{HashMap => JMap}
+import java.util.{HashMap => JMap, List => JList}
 
 import scala.jdk.CollectionConverters._
 
@@ -104,8 +104,17 @@ private[rules] object DecideRequest {
       "node" -> p.node,
       "seen" -> p.seen,
       "held" -> p.held.nonEmpty,
-      "rowBytes" -> width(p.columns.map(_._2))) ++
+      "rowBytes" -> width(p.columns.map(_._2)),
+      "inputs" -> joined(p.signed).asJava) ++
       signature(p.signature.copy(columns = p.columns.map(_._1))): _*)
+
+  /** Lineage and width of what the joins of a plan read: what they would have to shuffle. */
+  private def joined(signed: SignedPlan): Seq[JList[Any]] = {
+    val read = signed.nodes.filter(_.children.size > 1).flatMap(_.children).toSet
+    signed.nodes.filter(n => read(n.id)).flatMap { n =>
+      n.signature.toOption.map(s => List[Any](s.lineage, width(n.plan.output)).asJava)
+    }
+  }
 
   private def group(r: RepeatedSubplan): JMap[String, Any] = record(
     Seq[(String, Any)](

@@ -65,7 +65,7 @@ private[pages] final class CachePage(tab: RegionsTab) extends FactsPage(tab, "ca
         <span title={Reasons.told(why, e.text("detail"))}>{why}</span>),
       count(e.whole("rows").getOrElse(0L)),
       size(e.number("bytes").getOrElse(0.0)),
-      count(e.whole("columns").getOrElse(0L)),
+      counted(e.whole("columns").filter(_ > 0)),
       count(e.whole("uses").getOrElse(0L)),
       e.number("benefit").filter(_ > 0).map(seconds)
         .getOrElse(Cell(<span class="text-muted">unknown</span>, Some("-1"))),
