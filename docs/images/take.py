@@ -118,14 +118,16 @@ def held(job: str, folder: Path) -> Iterator[tuple[str, Served]]:
 @contextmanager
 def browser() -> Iterator[Chrome]:
     from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
 
-    from tests.browser.test_regions_tab import FLAGS
+    from tests.browser.test_regions_tab import FLAGS, installed
 
     options = webdriver.ChromeOptions()
+    options.binary_location = installed("chromium", "chromium-browser", "google-chrome") or ""
     with tempfile.TemporaryDirectory(prefix="profile-") as profile:
         for flag in (*FLAGS, f"--window-size={SIZE[0]},{SIZE[1]}", f"--user-data-dir={profile}"):
             options.add_argument(flag)
-        chrome = webdriver.Chrome(options=options)
+        chrome = webdriver.Chrome(options=options, service=Service(installed("chromedriver")))
         try:
             yield chrome
         finally:
@@ -139,7 +141,7 @@ def pages(job: str, ui: Served, prefix: str = "") -> dict[str, str]:
         return bool(facts["executions"]) and all(each["status"] != "running" for each in facts["executions"])
 
     executions = ui.until(f"{prefix}/regions/json", ended)["executions"]
-    ui.until(f"{prefix}/regions/cache/json", lambda facts: all(each["operator"] for each in facts["entries"]))
+    ui.until(f"{prefix}/regions/cache/json", lambda facts: all(each.get("operator") for each in facts["entries"]))
     most = max(executions, key=lambda each: (len(each["done"]), each["taskSeconds"] or 0))
     execution = most["executionId"]
     return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import time
 from pathlib import Path
 
@@ -111,3 +112,36 @@ def test_what_takes_longer_to_write_than_to_compute_is_given_up(spark: SparkSess
     assert (committed(narrow) - start).stores == 0
     assert reasons(narrow, "store")[-1] == "HELD"
     assert reasons(narrow, "abandoned")[-1] == "NOT_WORTH_WRITING"
+
+
+def test_of_a_frame_with_many_columns_those_are_stored_that_queries_read(
+    on: SparkSession, spark: SparkSession, folder: str, recycle_dir: Path
+) -> None:
+    def wide(session: SparkSession) -> DataFrame:
+        left = session.read.parquet(folder)
+        right = left.select(F.col("id").alias("other"), F.sha2("text", 256).alias("digest"))
+        derived = (F.concat(F.col("digest"), F.lit(str(n))).alias(f"c{n}") for n in range(60))
+        return left.join(right, F.col("id") == F.col("other")).select("id", "k", *derived)
+
+    def asked(frame: DataFrame, *columns: str) -> DataFrame:
+        return frame.groupBy("k").agg(*(F.max(column).alias(column) for column in columns))
+
+    def widths() -> dict[Path, int]:
+        files = recycle_dir.rglob("_manifest.json")
+        return {file: len(json.loads(file.read_text())["columns"]) for file in files}
+
+    held = wide(on)
+    before, start = widths(), committed(on)
+    found = {}
+    for columns in (("c1",), ("c2",), ("c3",), ("c1", "c3"), ("c2", "c59")):
+        found[columns] = outcome(asked(held, *columns))
+        committed(on)
+    after = widths()
+    stored = [after[file] for file in after.keys() - before.keys()]
+    assert [width for width in stored if 2 < width < 20], f"vacuous: {stored}"
+    assert not [width for width in stored if width >= 60]
+    assert committed(on).loads - start.loads >= 2, "vacuous: nothing was read back"
+    # Afterwards: what was measured of the same queries without the plugin would be known to it.
+    plain = wide(sibling(spark, OFF))
+    for columns, rows in found.items():
+        assert difference(outcome(asked(plain, *columns)), rows) is None
