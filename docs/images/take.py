@@ -81,7 +81,7 @@ def hold(job: str, folder: Path, port: str) -> None:
 
     name, _, work = JOBS[job]
     builder = SparkSession.builder.appName(name)
-    confs = LAPTOP | plugin_confs(folder / "store") | event_log_confs(folder / "logs") | PROMETHEUS
+    confs = LAPTOP | plugin_confs(folder / f"store-{job}") | event_log_confs(folder / "logs") | PROMETHEUS
     for key, value in (confs | {"spark.ui.enabled": "true", "spark.ui.port": port}).items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()

@@ -36,6 +36,8 @@ log = logging.getLogger("spark_regions.planner")
 REMEMBERED_QUERIES = 256
 MAX_STEPS = 500
 """Queries of one run that are kept for the next one; whoever asks more is no batch job."""
+OUTGROWN = 4
+"""Room for a result that did not fit into what was reserved for it, as a multiple of that."""
 ADMIT_SECONDS = 0.15
 """How long a decision waits for another planner's write; past the usual deadline, nobody would read the answer."""
 UNUSED_SECONDS = 60.0
@@ -100,6 +102,8 @@ class Session:
         self._decided = 0
         self._queries: OrderedDict[int, Remembered] = OrderedDict()
         self._expected: dict[str, float] = {}
+        self._reserved: dict[str, tuple[str, int]] = {}
+        self._outgrown: dict[str, int] = {}
         self._over: dict[int, float] = {}
         self._held: dict[str, Unpriced] = {}
         self._planned: set[str] = set()
@@ -174,6 +178,10 @@ class Session:
             if str(event["entry"]) in self._planned:
                 self.ahead.horizon.failed()
             self._expected.pop(str(event["entry"]), None)
+            lineage, reserved = self._reserved.pop(str(event["entry"]), ("", 0))
+            if event.get("code") == "OVER_BUDGET" and reserved:
+                # Its rows are wider than expected; what it takes is known only when it is all there.
+                self._outgrown[lineage] = OUTGROWN * reserved
             self._held.pop(str(event["entry"]), None)
             self.store.abandon(str(event["entry"]), f"{event.get('code', '')} {event.get('detail', '')}".strip()[:1000])
         elif kind == "released":
@@ -270,6 +278,7 @@ class Session:
                 declines.append(Decline(point.node, refused[entry.id], f"{entry.bytes} bytes"))
                 continue
             self._expected[entry.id] = point.bytes / rates.stored_ratio
+            self._reserved[entry.id] = (entry.lineage, entry.bytes)
             self.counters.stores += 1
             if reason == "PLANNED":
                 self._planned.add(entry.id)
@@ -297,6 +306,7 @@ class Session:
         # Without an estimate, a part of the budget: strategy always has other points of the plan to make room for.
         unknown = max(confs.max_bytes // (4 if point.held else 16), 1)
         size = reservation(point.bytes, confs.max_bytes) if point.bytes else unknown
+        size = min(max(size, self._outgrown.get(point.signature.lineage, 0)), confs.max_bytes)
         operator = plan.nodes[point.node].operator
         # Without any load, since what is loaded now may be evicted before this entry is.
         whole = fresh.get(point.node)
@@ -394,6 +404,7 @@ class Session:
                 wall = time.monotonic() - held.decided
                 self.store.price(name, max(0.0, wall - float(event.get("seconds") or 0) / held.parallelism))
         expected = self._expected.pop(name, 0.0)
+        self._reserved.pop(name, None)
         if expected > MIN_SIZED_BYTES and size:
             ratio = min(4.0, max(0.02, size / expected))
             self.graph.blend("ratio", ratio)

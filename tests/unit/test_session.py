@@ -110,6 +110,19 @@ def test_loaded_operators_teach_demand_but_no_time(session):
         assert (variant.demands, variant.executions, variant.seconds.count) == (3, 2, 2)
 
 
+def test_what_outgrew_its_reservation_gets_more_room_but_never_more_than_there_is(session):
+    run(session, 1)
+    (store,) = run(session, 2)["actions"]
+    given_up = {"event": "abandoned", "query": 2, "detail": ""}
+    session.observe(given_up | {"entry": store["entry"], "code": "OVER_BUDGET"})
+    (second,) = run(session, 3)["actions"]
+    assert second["maxBytes"] == 4 * store["maxBytes"]
+    session.observe(given_up | {"entry": second["entry"], "code": "NOT_WORTH_WRITING"})
+    tight = session.decide(decide(report(), 4, confs={"maxBytes": 3 * store["maxBytes"]}))
+    (third,) = tight["actions"]
+    assert third["maxBytes"] == 3 * store["maxBytes"]
+
+
 def test_failed_queries_teach_nothing(session):
     session.decide(decide(report(), 1))
     session.observe({"event": "executed", **executed(report(), 1, outcome="failed")})
