@@ -57,7 +57,14 @@ def test_a_detailed_status_lists_entries_and_the_most_used_operators(planner):
     assert "entryList" not in wire.status()
     for query in (1, 2, 3):
         run_query(wire, query)
-    settled = until(lambda: (found := wire.ask({"type": "status", "detail": True})) and not found["stale"] and found)
+
+    def seen_all():
+        """The facts once the last query is among them: events are taken in after they are sent."""
+        found = wire.ask({"type": "status", "detail": True})
+        uses = [each["uses"] for each in found["graph"]["nodes"]]
+        return found if not found["stale"] and max(uses, default=0) == 3 else None
+
+    settled = until(seen_all)
     facts = wire.ask({"type": "status", "detail": True, "end": True})
     assert settled["graph"] == facts["graph"]
     (entry,) = facts["entryList"]
