@@ -70,6 +70,19 @@ class Remembered:
 
 
 @dataclass(frozen=True, slots=True)
+class Writing:
+    """An entry that is being written.
+
+    :param row_bytes: of its rows, as expected
+    :param reserved: bytes that its files may take
+    """
+
+    lineage: str
+    row_bytes: float
+    reserved: int
+
+
+@dataclass(frozen=True, slots=True)
 class Unpriced:
     """An entry that is written before anything was known of it."""
 
@@ -101,8 +114,7 @@ class Session:
         self.ttl_seconds = 0.0
         self._decided = 0
         self._queries: OrderedDict[int, Remembered] = OrderedDict()
-        self._expected: dict[str, float] = {}
-        self._reserved: dict[str, tuple[str, int]] = {}
+        self._writing: dict[str, Writing] = {}
         self._outgrown: dict[str, int] = {}
         self._over: dict[int, float] = {}
         self._held: dict[str, Unpriced] = {}
@@ -177,11 +189,10 @@ class Session:
             self.counters.abandoned += kind == "abandoned"
             if str(event["entry"]) in self._planned:
                 self.ahead.horizon.failed()
-            self._expected.pop(str(event["entry"]), None)
-            lineage, reserved = self._reserved.pop(str(event["entry"]), ("", 0))
-            if event.get("code") == "OVER_BUDGET" and reserved:
+            writing = self._writing.pop(str(event["entry"]), None)
+            if writing is not None and event.get("code") == "OVER_BUDGET":
                 # Its rows are wider than expected; what it takes is known only when it is all there.
-                self._outgrown[lineage] = OUTGROWN * reserved
+                self._outgrown[writing.lineage] = OUTGROWN * writing.reserved
             self._held.pop(str(event["entry"]), None)
             self.store.abandon(str(event["entry"]), f"{event.get('code', '')} {event.get('detail', '')}".strip()[:1000])
         elif kind == "released":
@@ -277,8 +288,7 @@ class Session:
             if entry.id in refused:
                 declines.append(Decline(point.node, refused[entry.id], f"{entry.bytes} bytes"))
                 continue
-            self._expected[entry.id] = point.bytes / rates.stored_ratio
-            self._reserved[entry.id] = (entry.lineage, entry.bytes)
+            self._writing[entry.id] = Writing(entry.lineage, point.bytes / rates.stored_ratio, entry.bytes)
             self.counters.stores += 1
             if reason == "PLANNED":
                 self._planned.add(entry.id)
@@ -403,10 +413,9 @@ class Session:
                 # The query may not have been reported yet, and the next one is to know that loading pays.
                 wall = time.monotonic() - held.decided
                 self.store.price(name, max(0.0, wall - float(event.get("seconds") or 0) / held.parallelism))
-        expected = self._expected.pop(name, 0.0)
-        self._reserved.pop(name, None)
-        if expected > MIN_SIZED_BYTES and size:
-            ratio = min(4.0, max(0.02, size / expected))
+        writing = self._writing.pop(name, None)
+        if writing is not None and writing.row_bytes > MIN_SIZED_BYTES and size:
+            ratio = min(4.0, max(0.02, size / writing.row_bytes))
             self.graph.blend("ratio", ratio)
         seconds = float(event.get("seconds") or 0)
         rate = observed_rate(float(size), seconds, rates_of(self.graph.calibration).write_overhead_seconds)

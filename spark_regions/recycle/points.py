@@ -184,7 +184,8 @@ def shared_points(
             or not node.children
         ):
             continue
-        if _same_as_source(plan, shared.node) or not serves_cleanly(plan, node.signature, shared):
+        reads = served_by(plan, node.signature, shared)
+        if reads is None or _same_as_source(plan, shared.node):
             continue
         kin = [v for v in view.by_core.get(shared.signature.core, ()) if shared.signature.conjuncts <= v.conjuncts]
         cardinality = _shared_rows(shared, node.signature, view, kin)
@@ -215,7 +216,7 @@ def shared_points(
         widening = _Widening(
             node.row_bytes, shared.row_bytes, cardinality.value, _joined_bytes(plan, shared, view), rates, parallelism
         )
-        found.append(_chosen_columns(plan, shared, kin, widening, whole))
+        found.append(_chosen_columns(plan, shared, reads, kin, widening, whole))
     return found
 
 
@@ -241,7 +242,7 @@ class _Widening:
         part = (width - self.needed) / max(self.every - self.needed, 1.0)
         carried = carried_seconds(max(self.rows * (width - self.needed), part * self.joined), self.parallelism)
         stored = self.rows * width * self.rates.stored_ratio
-        narrow = self.rows * max(min(self.needed, width), 1.0) * self.rates.stored_ratio
+        narrow = self.rows * max(self.needed, 1.0) * self.rates.stored_ratio
         return replace(
             point,
             read_seconds=self.rates.read_seconds(narrow, self.parallelism),
@@ -289,13 +290,11 @@ def _open_share(kin: Iterable[Variant], stored: Collection[Entry], expressions: 
     return 1.0 - most / demands[top] if most else 1.0
 
 
-def _chosen_columns(plan: Plan, shared: Shared, kin: Iterable[Variant], widening: _Widening, whole: Point) -> Point:
+def _chosen_columns(
+    plan: Plan, shared: Shared, here: Cover, kin: Iterable[Variant], widening: _Widening, whole: Point
+) -> Point:
     """All columns, as any may be asked for next; only those read by now, if the others are dear."""
     every = widening.priced(whole, shared.row_bytes)
-    signed = plan.nodes[shared.node].signature
-    assert signed is not None
-    here = serves(plan, signed, shared.signature)
-    assert isinstance(here, Cover), "only what serves its node is a candidate"
     read = set(here.reads)
     for variant in kin:
         read |= cover(variant.columns, shared.signature.columns, plan.expressions).reads
@@ -312,10 +311,12 @@ def _price(point: Point) -> float:
     return point.write_seconds + point.extra_seconds
 
 
-def serves_cleanly(plan: Plan, node: Signature, shared: Shared) -> bool:
+def served_by(plan: Plan, node: Signature, shared: Shared) -> Cover | None:
+    """What the node reads of the DataFrame; None where it cannot stand in for the node."""
     if shared.signature.core != node.core:
-        return False
-    return not hasattr(serves(plan, node, shared.signature), "code")
+        return None
+    found = serves(plan, node, shared.signature)
+    return found if isinstance(found, Cover) else None
 
 
 def _served(
