@@ -67,7 +67,7 @@ private[pages] final class GraphPage(tab: RegionsTab) extends FactsPage(tab, "gr
     val boxes = nodes.map { node =>
       val uses = node.whole("uses").getOrElse(0L)
       val facts = Seq(
-        Some(s"$uses uses"),
+        Some(if (uses == 1) "1 use" else s"$uses uses"),
         node.number("seconds").map(shownSeconds),
         node.number("bytes").map(shownBytes)).flatten.mkString(" · ")
       // Four tones by use; the number beside says the same.
