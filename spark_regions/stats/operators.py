@@ -9,10 +9,12 @@ from spark_regions.stats.estimate import Estimate, estimate
 
 OTHER_COLUMNS = 0.5
 """Trust in the time of the same operator on the same rows with other columns."""
+PROJECT = "Project"
+"""Its time is that of its own columns: one with a costly expression says nothing of another without it."""
 
 
 def own_seconds(plan: Plan, view: GraphView) -> dict[int, Estimate]:
-    """Task-seconds of each operator alone, where known: of the same columns, else of any columns."""
+    """Task-seconds of each operator alone, where known: of the same columns, else of others, of a Project the least."""
     known: dict[int, Estimate] = {}
     for number, node in plan.nodes.items():
         found = _exact_or_kin(node, view, "seconds")
@@ -61,7 +63,10 @@ def _exact_or_kin(node: Node, view: GraphView, field: str) -> Estimate | None:
             exact = estimate(getattr(variant, field))
             if exact is not None:
                 return exact
+    others = [getattr(variant, field) for variant in sorted(kin, key=lambda each: each.last)]
+    if field == "seconds" and node.operator == PROJECT:
+        others = sorted((each for each in others if each.count), key=lambda each: each.mean)[:1]
     merged = Moments()
-    for variant in sorted(kin, key=lambda each: each.last):
-        merged = merged.merge(getattr(variant, field))
+    for each in others:
+        merged = merged.merge(each)
     return estimate(merged, OTHER_COLUMNS)

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from builders import plan, signature
 from horizon_cases import RATES, step
 from wire_client import decide, executed, node
 
-from spark_regions.dag.plan import Shared
+from spark_regions.dag.plan import Plan, Shared
 from spark_regions.errors import InvalidRequest
 from spark_regions.planner.graph import OperatorGraph
 from spark_regions.planner.horizon import key_of, with_kept
@@ -127,6 +129,28 @@ def test_nodes_that_did_not_run_take_what_another_step_saw():
     _, second = completed([seen, blind])
     assert second.measured.seconds == {0: 0.2, 1: 3.0, 2: 0.1}
     assert second.measured.rows[1] == MB60
+
+
+def joined(columns: tuple[str, ...], row_bytes: float) -> Plan:
+    tree = {
+        0: ("Project", signature("A", columns), (1,)),
+        1: ("Join", signature("A", columns[:1]), (2,)),
+        2: ("Relation", signature("t"), ()),
+    }
+    return plan(tree, row_bytes=row_bytes)
+
+
+def test_a_projection_is_not_as_dear_as_one_of_other_columns_and_a_join_goes_with_the_width():
+    wide = Step(joined(("a", "words"), 80.0), Measured({0: 6.0, 1: 4.0, 2: 1.0}, {}, {}))
+    narrow = Step(joined(("a", "b"), 40.0), Measured({0: 0.5, 2: 1.0}, {}, {}))
+    blind = Step(joined(("a", "c"), 40.0), Measured())
+    again = Step(joined(("a", "words"), 80.0), Measured())
+    found = completed([wide, narrow, blind, again])
+    assert [step.measured.seconds[0] for step in found] == [6.0, 0.5, 0.5, 6.0]
+    assert [step.measured.seconds[2] for step in found] == [1.0] * 4
+    other = replace(blind.plan.nodes[1], signature=signature("A", ("z",)))
+    wider = Step(replace(blind.plan, nodes={**blind.plan.nodes, 1: other}), Measured())
+    assert completed([wide, wider])[1].measured.seconds[1] == 2.0
 
 
 def test_a_run_over_other_data_is_followed_by_form_and_by_consistent_identifiers():

@@ -110,6 +110,15 @@ def test_seconds_of_other_columns_count_half():
     assert own_seconds(tree, view_of(variant(narrow, kind="Other"))) == {}
 
 
+def test_a_projection_of_other_columns_is_not_taken_to_cost_what_theirs_do():
+    dear, cheap = signature("A", ("a", "words")), signature("A", ("a", "b"))
+    seen = view_of(variant(dear, "Project", 8.0), variant(cheap, "Project", 0.5))
+    assert own_seconds(plan({0: ("Project", signature("A"), ())}), seen)[0] == Estimate(0.5, 0.5 * OTHER_COLUMNS)
+    assert own_seconds(plan({0: ("Project", dear, ())}), seen)[0] == Estimate(8.0, 0.5)
+    joins = view_of(variant(dear, "Join", 8.0), variant(cheap, "Join", 0.5))
+    assert own_seconds(plan({0: ("Join", signature("A"), ())}), joins)[0].value == 4.25
+
+
 def test_rows_are_those_of_the_lineage_and_bytes_fall_back_to_rows_times_width():
     signed = signature("p", ("a", "b"))
     tree = plan({0: ("Op", signed, (1,)), 1: ("Scan", signature("s"), ())}, row_bytes=20)

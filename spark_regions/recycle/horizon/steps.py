@@ -11,8 +11,9 @@ from statistics import fmean
 from typing import Any
 
 from spark_regions.dag.digests import digest
-from spark_regions.dag.plan import Plan, parse_plan
+from spark_regions.dag.plan import Node, Plan, parse_plan
 from spark_regions.errors import InvalidRequest
+from spark_regions.stats.operators import PROJECT
 
 MAX_BODY_BYTES = 1 << 20
 _PLAN_FIELDS = ("root", "nodes", "expressions", "conjunctColumns", "equal", "shared")
@@ -109,8 +110,8 @@ def completed(steps: Sequence[Step]) -> list[Step]:
     A node below something that was loaded did not run in that query, but perhaps in another. What was seen of a node
     that was widened for other queries counts only where nothing else is known.
     """
-    seconds: dict[tuple[str, str], list[float]] = {}
-    widened: dict[tuple[str, str], list[float]] = {}
+    seconds: dict[tuple[str, str], list[_Seen]] = {}
+    widened: dict[tuple[str, str], list[_Seen]] = {}
     rows: dict[str, float] = {}
     for step in steps:
         for number, node in step.plan.nodes.items():
@@ -119,12 +120,13 @@ def completed(steps: Sequence[Step]) -> list[Step]:
             if number in step.measured.seconds:
                 key = (node.signature.lineage, node.operator)
                 seen = widened if number in step.measured.widened else seconds
-                seen.setdefault(key, []).append(step.measured.seconds[number])
+                columns = frozenset(node.signature.columns)
+                seen.setdefault(key, []).append(_Seen(columns, node.row_bytes, step.measured.seconds[number]))
             if number in step.measured.rows:
                 as_it_is = number not in step.measured.widened
                 if as_it_is or node.signature.lineage not in rows:
                     rows[node.signature.lineage] = step.measured.rows[number]
-    typical = {key: fmean(each) for key, each in (widened | seconds).items()}
+    known = widened | seconds
     found = []
     for step in steps:
         known_seconds = dict(step.measured.seconds)
@@ -133,11 +135,31 @@ def completed(steps: Sequence[Step]) -> list[Step]:
             if node.signature is None:
                 continue
             key = (node.signature.lineage, node.operator)
-            if key in seconds and number in step.measured.widened:
-                known_seconds[number] = typical[key]
-            elif key in typical:
-                known_seconds.setdefault(number, typical[key])
+            if key in known and (number not in known_seconds or (key in seconds and number in step.measured.widened)):
+                known_seconds[number] = _typical(node, known[key])
             if node.signature.lineage in rows and (number not in known_rows or number in step.measured.widened):
                 known_rows[number] = rows[node.signature.lineage]
         found.append(replace(step, measured=replace(step.measured, seconds=known_seconds, rows=known_rows)))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What an operator took in one step, with the columns that it had to produce."""
+
+    columns: frozenset[str]
+    row_bytes: float
+    seconds: float
+
+
+def _typical(node: Node, seen: Sequence[_Seen]) -> float:
+    """Of the same columns, the mean. Of others: a projection takes what its own expressions take, at the least what the
+    cheapest seen did; what a join or an aggregate takes goes with the width of its rows.
+    """
+    assert node.signature is not None
+    same = [each.seconds for each in seen if each.columns == frozenset(node.signature.columns)]
+    if same:
+        return fmean(same)
+    if node.operator == PROJECT:
+        return min(each.seconds for each in seen)
+    return fmean(each.seconds * max(node.row_bytes, 1.0) / max(each.row_bytes, 1.0) for each in seen)

@@ -7,8 +7,16 @@ package org.apache.spark.sql.regions.profile
  * @param rows the larger of what went in and what came out
  * @param exactSeconds measured, and of this operator alone; more time of it may be unmeasured
  * @param atLeastSeconds measured, a lower bound of the whole
+ * @param expressions µs that the operator's expressions take on one row ([[ExpressionCosts]])
  */
-final case class StagePart(kind: String, rows: Double, exactSeconds: Double = 0, atLeastSeconds: Double = 0)
+final case class StagePart(
+    kind: String,
+    rows: Double,
+    exactSeconds: Double = 0,
+    atLeastSeconds: Double = 0,
+    expressions: Double = 0) {
+  def weight: Double = Attribution.weight(kind) + expressions
+}
 
 /**
  * Divides the run time of a stage over the operators that Spark fused into it (DESIGN §5). What is measured exactly
@@ -70,7 +78,7 @@ object Attribution {
       if (measured >= totalSeconds) exact.map(_ * totalSeconds / measured)
       else {
         val bounds = parts.zip(exact).map { case (part, own) => math.max(0, part.atLeastSeconds - own) }
-        val rest = fill(totalSeconds - measured, parts.map(part => math.max(0, part.rows) * weight(part.kind)), bounds)
+        val rest = fill(totalSeconds - measured, parts.map(part => math.max(0, part.rows) * part.weight), bounds)
         exact.zip(rest).map { case (own, more) => own + more }
       }
     }

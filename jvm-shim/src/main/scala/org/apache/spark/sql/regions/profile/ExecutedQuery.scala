@@ -173,7 +173,7 @@ final class ExecutedQuery(walked: WalkedPlan, stages: Seq[StageSums], failed: Bo
       (if (segments(operator.writes)) seconds("shuffleWriteTime", 1e9) else 0) +
       (if (segments(operator.reads)) seconds("fetchWaitTime", 1e3) else 0)
     val atLeast = seconds("scanTime", 1e3) + seconds("pythonProcessingTime", 1e3)
-    StagePart(operator.kind, math.max(in, out), exact, atLeast)
+    StagePart(operator.kind, math.max(in, out), exact, atLeast, ExpressionCosts(operator.plan))
   }
 
   private def stageRows(operator: Operator, stage: StageSums): Double =
