@@ -68,17 +68,21 @@ class Driver:
 
 
 @contextmanager
-def drivers(folder: Path, confs: Mapping[str, Mapping[str, str] | None]) -> Iterator[dict[str, Driver]]:
+def drivers(
+    folder: Path, confs: Mapping[str, Mapping[str, str] | None], common: Mapping[str, str] = {}
+) -> Iterator[dict[str, Driver]]:
     """A started driver for every name: plain Spark without our jar for None, else with the plugin and these confs.
 
     Every plugin has a fresh store below `folder`.
+
+    :param common: confs of all drivers, the plain ones too
     """
     with ExitStack() as stack:
         found = {}
         for name, own in confs.items():
             driver = stack.enter_context(_process(name, folder))
             plugin = {} if own is None else plugin_confs(folder / f"recycle-{name}") | dict(own)
-            driver.start(BASE | plugin)
+            driver.start(BASE | dict(common) | plugin)
             found[name] = driver
         for name, own in confs.items():
             if own is not None and (status := found[name].ask("status"))["active"] != "true":
