@@ -191,6 +191,7 @@ def main() -> None:
     if options.hold:
         hold(options.hold, options.folder, options.port)
         return
+    options.into.mkdir(parents=True, exist_ok=True)
     if options.folder is None:
         with tempfile.TemporaryDirectory(prefix="pictures-") as folder:
             take(options.jobs, Path(folder), options.into)
