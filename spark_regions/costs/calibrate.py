@@ -85,6 +85,17 @@ def observed_rate(size_bytes: float, task_seconds: float, overhead_seconds: floa
     return round(size_bytes / busy, 3)
 
 
+def observed_ratio(size_bytes: float, row_bytes: float) -> float | None:
+    """Bytes of files per estimated byte of rows, within what an estimate can be wrong; None for rows that tell nothing.
+
+    >>> observed_ratio(5e6, 10e6), observed_ratio(90e6, 10e6), observed_ratio(5e6, 1000.0)
+    (0.5, 4.0, None)
+    """
+    if size_bytes <= 0 or row_bytes <= _MIN_BYTES:
+        return None
+    return min(4.0, max(0.02, size_bytes / row_bytes))
+
+
 def blended(before: float | None, observed: float, size_bytes: float | None = None) -> float:
     """Exponential average, which follows a machine that changes; of a size that tells little, less.
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from spark_regions.costs.calibrate import observed_rate, rates_of
+from spark_regions.costs.calibrate import observed_rate, observed_ratio, rates_of
 from spark_regions.costs.rates import Rates
 from spark_regions.dag.plan import Plan, Signature, parse_plan
 from spark_regions.planner.decide import Confs
@@ -23,8 +23,6 @@ from spark_regions.stats.operators import own_seconds, rows
 from spark_regions.store.entries import entries_on
 from spark_regions.store.steps import steps_of
 
-MIN_SIZED_BYTES = 256 * 1024
-"""Of smaller results the size says nothing about larger ones."""
 BATCH_SECONDS = 3.0
 """How long a batch waits for its plan; nothing else runs meanwhile."""
 
@@ -160,8 +158,8 @@ class Ahead:
         if kept is None or kept.planned is None:
             return
         self.horizon.resized(kept.planned, float(size))
-        if kept.row_bytes > MIN_SIZED_BYTES and size:
-            ratio = min(4.0, max(0.02, size / kept.row_bytes))
+        ratio = observed_ratio(size, kept.row_bytes)
+        if ratio is not None:
             self.graph.blend("persisted_ratio", ratio)
             kept.row_bytes = 0.0
 

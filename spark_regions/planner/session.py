@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from spark_regions.costs.calibrate import observed_rate, rates_of
+from spark_regions.costs.calibrate import observed_rate, observed_ratio, rates_of
 from spark_regions.costs.rates import Rates
 from spark_regions.dag.plan import Plan, parse_plan
 from spark_regions.dag.records import Entry
 from spark_regions.errors import CatalogBusy, StrategyUnknown
-from spark_regions.planner.ahead import MIN_SIZED_BYTES, Ahead
+from spark_regions.planner.ahead import Ahead
 from spark_regions.planner.decide import MAX_DECLINES, Confs, Proposal, propose
 from spark_regions.planner.graph import OperatorGraph
 from spark_regions.planner.horizon import measured_of, with_carried
@@ -191,8 +191,7 @@ class Session:
                 self.ahead.horizon.failed()
             writing = self._writing.pop(str(event["entry"]), None)
             if writing is not None and event.get("code") == "OVER_BUDGET":
-                # Its rows are wider than expected; what it takes is known only when it is all there.
-                self._outgrown[writing.lineage] = OUTGROWN * writing.reserved
+                self._outgrew(writing)
             self._held.pop(str(event["entry"]), None)
             self.store.abandon(str(event["entry"]), f"{event.get('code', '')} {event.get('detail', '')}".strip()[:1000])
         elif kind == "released":
@@ -209,6 +208,13 @@ class Session:
             self.store.end(self.run)
         else:
             log.warning("unknown event %r", kind)
+
+    def _outgrew(self, writing: Writing) -> None:
+        """Its rows are wider, or compress worse, than expected: how much is known only when all of it is there."""
+        self._outgrown[writing.lineage] = OUTGROWN * writing.reserved
+        least = observed_ratio(writing.reserved, writing.row_bytes)
+        if least is not None and least > rates_of(self.graph.calibration).stored_ratio:
+            self.graph.blend("ratio", least)
 
     def is_expired(self, entry: Entry, now: float) -> bool:
         return expired(entry, self.ttl_seconds, now)
@@ -253,7 +259,7 @@ class Session:
         if not loads and not stores:
             return recalls, []
         try:
-            gone, refused = self.store.admit(
+            gone, refused, reserved = self.store.admit(
                 [(match.entry.id, self.run.application, query) for _, match, _ in loads],
                 [(entry, _room(entry, point, confs.max_bytes, self.store.clock())) for point, _, entry in stores],
                 confs.max_bytes,
@@ -288,7 +294,7 @@ class Session:
             if entry.id in refused:
                 declines.append(Decline(point.node, refused[entry.id], f"{entry.bytes} bytes"))
                 continue
-            self._writing[entry.id] = Writing(entry.lineage, point.bytes / rates.stored_ratio, entry.bytes)
+            self._writing[entry.id] = Writing(entry.lineage, point.bytes / rates.stored_ratio, reserved[entry.id])
             self.counters.stores += 1
             if reason == "PLANNED":
                 self._planned.add(entry.id)
@@ -302,7 +308,7 @@ class Session:
                     "entry": entry.id,
                     "location": entry.location,
                     "columns": list(entry.columns),
-                    "maxBytes": entry.bytes,
+                    "maxBytes": reserved[entry.id],
                     "maxOverhead": confs.first_use_overhead if point.held else None,
                     "saving": round(max(point.benefit, 0.0), 4),
                     "reason": reason,
@@ -414,8 +420,8 @@ class Session:
                 wall = time.monotonic() - held.decided
                 self.store.price(name, max(0.0, wall - float(event.get("seconds") or 0) / held.parallelism))
         writing = self._writing.pop(name, None)
-        if writing is not None and writing.row_bytes > MIN_SIZED_BYTES and size:
-            ratio = min(4.0, max(0.02, size / writing.row_bytes))
+        ratio = None if writing is None else observed_ratio(size, writing.row_bytes)
+        if ratio is not None:
             self.graph.blend("ratio", ratio)
         seconds = float(event.get("seconds") or 0)
         rate = observed_rate(float(size), seconds, rates_of(self.graph.calibration).write_overhead_seconds)

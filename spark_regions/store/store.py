@@ -6,7 +6,7 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
@@ -19,6 +19,8 @@ from spark_regions.store.opening import Place
 from spark_regions.store.schema import ENTRY, RUN
 
 LEFTOVER_SECONDS = 3600.0
+ROOMY = 4
+"""A reservation may be so many times as large as it has to be, as far as there is room."""
 
 Admit = Callable[[list[Entry], frozenset[str]], "Iterable[str] | None"]
 Clock = Callable[[], float]
@@ -93,19 +95,19 @@ class Store:
         reservations: Iterable[tuple[Entry, Admit]],
         budget: int,
         seconds: float,
-    ) -> tuple[frozenset[str], dict[str, str]]:
-        """Take leases and reserve bytes in one transaction.
+    ) -> tuple[frozenset[str], dict[str, str], dict[str, int]]:
+        """Take leases and reserve bytes in one transaction: those of each entry, and more where room is left.
 
         :param leases: (entry, application, query)
         :param reservations: with a function that names what has to be evicted for it, or None where there is no room
         :param budget: bytes that all entries together may take, reservations and files not yet deleted included
-        :returns: entries whose lease failed, and reservations that failed with their reason code
+        :returns: entries whose lease failed, reservations that failed with their reason code, bytes of the others
         """
         wanted = list(reservations)
         reads = list(leases)
         now = self.clock()
 
-        def work(connection: sa.Connection) -> tuple[set[str], dict[str, str], list[str]]:
+        def work(connection: sa.Connection) -> tuple[set[str], dict[str, str], dict[str, int], list[str]]:
             gone = {
                 name
                 for name, application, query in reads
@@ -113,6 +115,7 @@ class Store:
             }
             refused: dict[str, str] = {}
             evicted: list[str] = []
+            reserved: dict[str, int] = {}
             if wanted:
                 used = records.used_bytes(connection)
                 leased: frozenset[str] | None = None
@@ -123,6 +126,7 @@ class Store:
                         continue
                     if used + entry.bytes <= budget:
                         records.insert(connection, entry)
+                        reserved[entry.id] = entry.bytes
                         used += entry.bytes
                         continue
                     leased = records.leased(connection, now) if leased is None else leased
@@ -134,13 +138,17 @@ class Store:
                     records.delete(connection, out)
                     evicted.extend(out)
                     records.insert(connection, entry)
+                    reserved[entry.id] = entry.bytes
                     used = records.used_bytes(connection)
-            return gone, refused, evicted
+                reserved = _roomy(reserved, budget - used)
+                for name, size in reserved.items():
+                    records.update(connection, name, bytes=size)
+            return gone, refused, reserved, evicted
 
-        gone, refused, evicted = self.catalog.write(work, seconds)
+        gone, refused, reserved, evicted = self.catalog.write(work, seconds)
         self.evictions += len(evicted)
         self._delete_files(evicted)
-        return frozenset(gone), refused
+        return frozenset(gone), refused, reserved
 
     def commit(
         self, name: str, rows: int, size: int, seconds: float, superseded: Callable[[Entry, Entry], bool]
@@ -300,6 +308,19 @@ class Store:
 def _same_result(new: Entry, other: Entry) -> bool:
     """Whether another entry, pending or committed, holds the same rows and at least the same columns."""
     return other.lineage == new.lineage and set(new.columns) <= set(other.columns)
+
+
+def _roomy(reserved: Mapping[str, int], free: int) -> dict[str, int]:
+    """Reservations with a quarter of what is free shared among them: what outgrows its reservation is thrown away, and
+    with it all that writing it took.
+
+    >>> _roomy({"a": 100, "b": 100}, 10_000)
+    {'a': 400, 'b': 400}
+    >>> _roomy({"a": 100, "b": 100}, 400)
+    {'a': 150, 'b': 150}
+    """
+    share = max(free, 0) // 4 // max(len(reserved), 1)
+    return {name: size + min((ROOMY - 1) * size, share) for name, size in reserved.items()}
 
 
 def _process_exists(pid: int) -> bool:

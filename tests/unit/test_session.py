@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from wire_client import decide, executed, node, report
+from wire_client import MEASURED, decide, executed, node, report
 
 from spark_regions.planner import session as module
 from spark_regions.planner.graph import OperatorGraph
@@ -116,11 +116,20 @@ def test_what_outgrew_its_reservation_gets_more_room_but_never_more_than_there_i
     given_up = {"event": "abandoned", "query": 2, "detail": ""}
     session.observe(given_up | {"entry": store["entry"], "code": "OVER_BUDGET"})
     (second,) = run(session, 3)["actions"]
-    assert second["maxBytes"] == 4 * store["maxBytes"]
+    assert second["maxBytes"] == 4 * 4 * store["maxBytes"]  # four times what it needs, and that in an empty store
     session.observe(given_up | {"entry": second["entry"], "code": "NOT_WORTH_WRITING"})
     tight = session.decide(decide(report(), 4, confs={"maxBytes": 3 * store["maxBytes"]}))
     (third,) = tight["actions"]
     assert third["maxBytes"] == 3 * store["maxBytes"]
+
+
+def test_what_outgrew_its_reservation_teaches_that_rows_take_more_than_was_expected(session, monkeypatch):
+    monkeypatch.setitem(MEASURED, "Aggregate", (100_000, 8_000_000, 1.0))
+    session.graph.learn("ratio", 0.05)
+    run(session, 1)
+    (store,) = run(session, 2)["actions"]
+    session.observe({"event": "abandoned", "query": 2, "entry": store["entry"], "code": "OVER_BUDGET", "detail": ""})
+    assert session.graph.calibration["ratio"] > 0.05
 
 
 def test_failed_queries_teach_nothing(session):

@@ -50,7 +50,7 @@ def reserve(store, signed, size=100, budget=1000, application="app", gain=1.0, q
     def room(known, leased):
         return make_room(known, size, gain / size, budget, store.clock(), leased).evict
 
-    _, refused = store.admit([], [(made, room)], budget, 1.0)
+    _, refused, _ = store.admit([], [(made, room)], budget, 1.0)
     return made, refused.get(made.id)
 
 
@@ -169,7 +169,7 @@ def test_life_of_an_entry(store, clock):
     assert commit(store, made) == ""
     (kept,) = admin.list_entries(store)
     assert (kept.state, kept.bytes, kept.rows) == ("committed", 50, 5)
-    assert store.admit([(made.id, "app", 7)], [], 1000, 1.0) == (frozenset(), {})
+    assert store.admit([(made.id, "app", 7)], [], 1000, 1.0) == (frozenset(), {}, {})
     store.abandon(made.id, "ENTRY_DAMAGED")
     path = local_path(made.location)
     assert states(store) == {made.id: "evicted"}
@@ -235,11 +235,24 @@ def test_the_budget_counts_reservations_and_evicts_the_least_worth(store, clock)
 
 def test_an_entry_larger_than_its_reservation_is_dropped(store):
     store.begin("app", "job")
-    made, _ = reserve(store, signature("c"), size=100)
+    made, _ = reserve(store, signature("c"), size=100, budget=100)
     assert commit(store, made, 101) == "OVER_BUDGET"
     assert states(store) == {}
     assert not local_path(made.location).exists()
     assert store.commit("e" + "0" * 32, 1, 1, 0.1, supersedes) == "ENTRY_MISSING"
+
+
+def test_a_reservation_is_larger_where_there_is_room_and_what_is_written_takes_its_own_size(store):
+    """What outgrows it is thrown away with all the work; what does not gives the room back."""
+    store.begin("app", "job")
+    made = [store.new_entry(entry("", signature(core), 100)) for core in "ab"]
+    none = store.admit([], [(each, lambda known, leased: None) for each in made], 1000, 1.0)
+    assert none == (frozenset(), {}, {each.id: 200 for each in made})  # a quarter of 800, for two
+    assert {each.bytes for each in admin.list_entries(store)} == {200}
+    assert commit(store, made[0], 150) == ""
+    _, refused, reserved = store.admit([], [(wide := store.new_entry(entry("", signature("c"), 50)), None)], 5000, 1.0)
+    assert (refused, reserved) == ({}, {wide.id: 4 * 50})
+    assert commit(store, made[1], 201) == "OVER_BUDGET"
 
 
 def test_reservations_of_dead_applications_are_swept(store, clock):
