@@ -3,7 +3,8 @@
     python -m tests.spark.fault_job [jar]
 
 `{"start": confs}` ends the application and starts another; its answer holds the message where Spark refuses.
-`{"run": folder of tables, "set": confs}` is answered by the queries' rows, or the error, and what the plugin says.
+`{"run": folder of tables, "set": confs}` is answered by the queries' rows, or the error, and what the plugin says;
+with `"queries"`, of others than these.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,9 @@ def main() -> None:
         if "start" in wanted:
             print(json.dumps(start(wanted["start"])), flush=True)
         else:
-            print(json.dumps(run(Path(wanted["run"]), wanted.get("set", {}))), flush=True)
+            print(
+                json.dumps(run(Path(wanted["run"]), wanted.get("set", {}), wanted.get("queries", QUERIES))), flush=True
+            )
     stop()
 
 
@@ -65,7 +68,7 @@ def start(confs: Mapping[str, str]) -> dict[str, Any]:
     return {"message": None}
 
 
-def run(tables: Path, confs: Mapping[str, str]) -> dict[str, Any]:
+def run(tables: Path, confs: Mapping[str, str], queries: Iterable[str]) -> dict[str, Any]:
     spark = SparkSession.getActiveSession()
     assert spark is not None
     begin = time.perf_counter()
@@ -73,7 +76,7 @@ def run(tables: Path, confs: Mapping[str, str]) -> dict[str, Any]:
         for key, value in confs.items():
             spark.conf.set(key, value)
         register(spark, tables)
-        rows = [sorted(str(tuple(row)) for row in spark.sql(query).collect()) for query in QUERIES]
+        rows = [sorted(str(tuple(row)) for row in spark.sql(query).collect()) for query in queries]
         found: dict[str, Any] = {"rows": rows, "error": None}
     except PySparkException as error:
         found = {"rows": None, "error": str(error)}

@@ -35,6 +35,10 @@ final class DecisionNotes(val query: Long, session: String) {
 
   def refused(why: Refusal): Unit = refusal = Some(why)
 
+  /** Seconds that what was read back, or is computed once, is expected to save. */
+  def saving: Double =
+    actions.iterator.filter(a => a.refusal.isEmpty && DecisionNotes.saving(a.kind)).map(_.savingSeconds).sum
+
   def decision: Decision = Decision(
     query,
     session,
@@ -49,4 +53,5 @@ final class DecisionNotes(val query: Long, session: String) {
 
 object DecisionNotes {
   val declinesKept = 100
+  private val saving = Set("load", "recall", "share")
 }

@@ -48,8 +48,11 @@ object RegionsConf {
   )
     .stringConf.createWithDefault("")
 
-  val plannerDeadline: ConfigEntry[Long] = startup("planner.deadline",
-    "The longest time that planning a query waits for the planner; later answers are dropped. 0 never waits.")
+  val plannerDeadline: ConfigEntry[Long] = startup(
+    "planner.deadline",
+    "The longest time that planning a query waits for the planner; later answers are dropped. Where decisions of late " +
+      "have saved more than ten times as long, a tenth of that, 2s at most. 0 never waits."
+  )
     .timeConf(TimeUnit.MILLISECONDS).checkValue(_ >= 0, "must not be negative").createWithDefaultString("200ms")
 
   val plannerStartupDeadline: ConfigEntry[Long] = startup("planner.startupDeadline",

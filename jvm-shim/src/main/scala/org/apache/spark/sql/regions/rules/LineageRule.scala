@@ -89,10 +89,12 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
     val shared = SharedPoints.of(session, runtime, signed, frames, offers)
     val request = DecideRequest(session, runtime, query, signed, shared, offers, repeated)
     val began = System.nanoTime()
-    val answer = runtime.planner.request(request, DecideRequest.deadlineMillis(session, signed))
+    val deadline = math.max(DecideRequest.deadlineMillis(session, signed), runtime.patience.millis)
+    val answer = runtime.planner.request(request, deadline)
     notes.plannerSeconds += (System.nanoTime() - began) / 1e9
     answer match {
       case Left(refusal) =>
+        runtime.patience.missed()
         notes.refused(refusal)
         None
       case Right(decision) if math.min(decision.path("offer").asInt(0), DecideRequest.mostOffers) > offers =>
@@ -103,7 +105,9 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
         ask(signed, frames, offers, repeated, asks - 1)
       case Right(decision) =>
         notes.planned(decision)
-        Some(new Applying(session, runtime, notes, signed, shared, repeated, decision).rewrite())
+        val applied = new Applying(session, runtime, notes, signed, shared, repeated, decision).rewrite()
+        runtime.patience.answered(notes.saving)
+        Some(applied)
     }
   }
 
