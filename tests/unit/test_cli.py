@@ -28,7 +28,8 @@ def folder(tmp_path: Path) -> Path:
         run = store.begin("app-1", "report")
         wanted = Entry("", LINEAGES[0], "c" * 32, frozenset(), ("d" * 32,), "", "pending", 0, 10_000, 0.0, 0.0)
         entry = store.new_entry(wanted)
-        assert store.admit([], [(entry, lambda known, leased: [])], 10_000, 5.0)[:2] == (frozenset(), {})
+        admitted = store.admit([], [(entry, lambda known, leased: [])], 10_000, 5.0)
+        assert admitted == (frozenset(), {}, {entry.id: 10_000})
         files = tmp_path / "v1" / "anna" / "data" / entry.id
         files.mkdir()
         (files / "part-00000.parquet").write_bytes(b"x" * 2048)
