@@ -68,9 +68,9 @@ def measured(
     :param seconds: to compute each node
     :param own: task-seconds of each node alone
     """
-    times = apart = size = 0.0
-    for nodes in rows_apart(plan, repeated.nodes):
-        runs = computed(plan, view, nodes)
+    kinds = rows_apart(plan, repeated.nodes)
+    places = size = 0.0
+    for nodes in kinds:
         each = max((seconds[number].value for number in nodes if number in seconds), default=None)
         width = [
             known.value * max(1.0, repeated.row_bytes / max(plan.nodes[number].row_bytes, 1.0))
@@ -78,19 +78,24 @@ def measured(
             for number in nodes
             if (known := bytes_of(plan.nodes[number], view)) is not None
         ]  # fmt: skip
-        if runs is None or each is None or not width:
+        if each is None or not width or all(computed(plan, view, number) is None for number in nodes):
             return None
-        times += runs
-        apart += runs * each
+        places += each
         size += max(width)
-    alone = {number: estimate.value for number, estimate in own.items()}
-    firsts = [nodes[0] for nodes in rows_apart(plan, repeated.nodes)]
-    whole = sum(
-        max((seconds[number].value for number in nodes if number in seconds), default=0.0)
-        for nodes in rows_apart(plan, repeated.nodes)
-    )
-    once = whole * together(plan, firsts, alone)
-    return SharingCosts(times, apart, once, _moved(size, repeated, len(firsts), parallelism))
+    firsts = [nodes[0] for nodes in kinds]
+    work = {number: _work_once(plan, view, number, estimate.value) for number, estimate in own.items()}
+    # The same operator in two places has one count, over both.
+    ran: dict[tuple[str, str, str], tuple[float, list[int]]] = {}
+    for place in repeated.nodes:
+        for below in plan.below(place):
+            ran.setdefault(_variant(plan, below), (computed(plan, view, below) or 1.0, []))[1].append(below)
+    apart = sum(min(runs, len(nodes)) * work.get(nodes[0], 0.0) for runs, nodes in ran.values())
+    whole = sum(own[below].value for first in firsts for below in plan.below(first) if below in own)
+    wall = places / whole if whole else 0.0
+    one = sum(work.get(below, 0.0) for first in firsts for below in plan.below(first)) / len(firsts)
+    once = together(plan, firsts, work)
+    moved = _moved(size, repeated, len(firsts), parallelism)
+    return SharingCosts(apart / one if one else 1.0, wall * apart, wall * once, moved)
 
 
 def guessed(plan: Plan, repeated: Repeated, parallelism: int) -> SharingCosts | None:
@@ -115,7 +120,7 @@ def guessed(plan: Plan, repeated: Repeated, parallelism: int) -> SharingCosts | 
     each = {first: sum(alone[below] for below in plan.below(first)) / max(parallelism, 1) for first in firsts}
     apart = sum(each.values())
     other_rows = [nodes[0] for nodes in rows_apart(plan, repeated.nodes)]
-    once = sum(each.get(first, 0.0) for first in other_rows) * together(plan, other_rows, alone)
+    once = together(plan, other_rows, alone) / max(parallelism, 1)
     reduced = any(plan.nodes[below].operator in ("Filter", "Aggregate") for below in plan.below(firsts[0]))
     size = max(rows[first] for first in firsts) * max(repeated.row_bytes, SHUFFLE_ROW_BYTES)
     moved = _moved(size * (REDUCTION if reduced else 1.0), repeated, len(other_rows), parallelism)
@@ -132,7 +137,7 @@ def rows_apart(plan: Plan, nodes: Iterable[int]) -> list[tuple[int, ...]]:
 
 
 def together(plan: Plan, places: list[int], own: Mapping[int, float]) -> float:
-    """Work of one subplan for all places, as a share of theirs added up.
+    """Work of one subplan for all places, in the unit of `own`.
 
     Operators with the same rows in each place, and those that read the same rows, work once; the others work on the
     rows of all.
@@ -143,41 +148,57 @@ def together(plan: Plan, places: list[int], own: Mapping[int, float]) -> float:
     lineages = [{_lineage(plan, below) for below in plan.below(place)} for place in places]
     common = set.intersection(*lineages) - {""}
     most: dict[tuple[str, str, int], float] = {}
-    whole = 0.0
     for place in places:
         here: dict[tuple[str, str, int], float] = {}
         for below in plan.below(place):
-            key = _work(plan, place, below, common)
+            key = _work(plan, below, common)
             here[key] = here.get(key, 0.0) + own.get(below, 0.0)
-        whole += sum(here.values())
         for key, seconds in here.items():
             most[key] = max(most.get(key, 0.0), seconds)
-    return sum(most.values()) / whole if whole > 0 else 1.0
+    return sum(most.values())
 
 
-def computed(plan: Plan, view: GraphView, nodes: Iterable[int]) -> float | None:
-    """How often Spark computed the rows in an earlier run of the query; None where nothing was counted.
+def computed(plan: Plan, view: GraphView, number: int) -> float | None:
+    """How often Spark computed a node's rows in an earlier run of the query; None where nothing was counted.
 
-    An operator that is reused is not executed, and so not timed.
+    An operator that is reused is not executed, and so not timed. Where an aggregate's exchange is reused, its groups
+    are merged at each place, and its rows were aggregated no more often than they were computed.
     """
-    times = 0.0
-    known = False
-    seen: set[tuple[str, str]] = set()
-    for number in nodes:
-        node = plan.nodes[number]
-        assert node.signature is not None
-        key = (node.operator, node.signature.shape)
-        if key in seen:
-            continue
-        seen.add(key)
-        for variant in view.variants.get(node.signature.lineage, ()):
-            if variant.kind == node.operator and variant.has_columns(node.signature) and variant.executions:
-                times += variant.seconds.count / variant.executions
-                known = True
-    return times if known else None
+    times = _counted(plan, view, number)
+    if times is not None and plan.nodes[number].operator == "Aggregate":
+        below = [known for child in plan.nodes[number].children if (known := computed(plan, view, child)) is not None]
+        return min(times, max(below, default=times))
+    return times
 
 
-def _work(plan: Plan, place: int, node: int, common: set[str]) -> tuple[str, str, int]:
+def _counted(plan: Plan, view: GraphView, number: int) -> float | None:
+    """Times that the node's operator was timed, per query that executed it."""
+    node = plan.nodes[number]
+    if node.signature is None:
+        return None
+    times = [
+        variant.seconds.count / variant.executions
+        for variant in view.variants.get(node.signature.lineage, ())
+        if variant.kind == node.operator and variant.has_columns(node.signature) and variant.executions
+    ]
+    return sum(times) if times else None
+
+
+def _work_once(plan: Plan, view: GraphView, number: int, seconds: float) -> float:
+    """Task-seconds of an operator each time that its rows are computed.
+
+    :param seconds: mean over all times that it was timed
+    """
+    times, counted = computed(plan, view, number), _counted(plan, view, number)
+    return seconds * counted / times if times and counted else seconds
+
+
+def _variant(plan: Plan, number: int) -> tuple[str, str, str]:
+    node = plan.nodes[number]
+    return node.operator, _lineage(plan, number), node.signature.shape if node.signature else str(number)
+
+
+def _work(plan: Plan, node: int, common: set[str]) -> tuple[str, str, int]:
     """Operators that do the same work in several places have the same key."""
     operator, lineage = plan.nodes[node].operator, _lineage(plan, node)
     if lineage in common:

@@ -44,21 +44,28 @@ def learn(event: Mapping[str, Any], plan: Plan | None, loaded: set[int]) -> Less
 
     :param plan: as it was sent to `decide`, where it is remembered; demand is counted from it, since operators below a
         load were asked for although they did not run
-    :param loaded: nodes that were read from an entry
+    :param loaded: nodes that were not computed at their place: read from an entry, or from another place
     """
     raw = {int(node["id"]): node for node in event.get("nodes") or ()}
     signed = {number: signature(node) or _planned(plan, number) for number, node in raw.items()}
     spared = _spared(plan, loaded)
     totals = _totals(raw, plan, loaded, spared)
     now = time.time()
+    # Where one place of several was not computed, nobody knows how often Spark would have computed the rows.
+    elsewhere = {
+        _variant(node.operator, node.signature, now).key
+        for number in loaded | spared
+        if plan and (node := plan.nodes.get(number)) and node.signature
+    }
     by_key: dict[VariantKey, Variant] = {}
     for number, node in raw.items():
         signed_node = signed[number]
         if signed_node is None or number in spared:
             continue
-        own_time = number not in loaded
+        empty = _variant(str(node.get("operator", "")), signed_node, now)
+        own_time = number not in loaded and empty.key not in elsewhere
         variant = replace(
-            _variant(str(node.get("operator", "")), signed_node, now),
+            empty,
             rows=_moments(node.get("rows")),
             bytes=_moments(node.get("bytes")),
             seconds=_moments(node.get("seconds") if own_time else None),

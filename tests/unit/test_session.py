@@ -3,8 +3,10 @@ from __future__ import annotations
 import pytest
 from wire_client import MEASURED, decide, executed, node, report
 
+from spark_regions.dag.plan import parse_plan
 from spark_regions.planner import session as module
 from spark_regions.planner.graph import OperatorGraph
+from spark_regions.planner.observe import learn
 from spark_regions.store.admin import list_entries
 
 
@@ -102,12 +104,21 @@ def test_loaded_operators_teach_demand_but_no_time(session):
     (load,) = session.decide(decide(report(), 3))["actions"]
     loads = [{"entry": load["entry"], "seconds": 0.1, "rows": 100, "bytes": 3000}]
     session.observe({"event": "executed", **executed(report()[:1], 3, loads)})
-    from spark_regions.dag.plan import parse_plan
-
     view = session.graph.view(parse_plan(decide(report(), 4)), 20)
     for each in report():
         (variant,) = view.variants[each["lineage"]]
         assert (variant.demands, variant.executions, variant.seconds.count) == (3, 2, 2)
+
+
+def test_where_one_place_reads_what_another_computed_nobody_counts():
+    """A third place that runs by itself, beside two that share, is no sign of how often Spark would have computed it."""
+    raw = [node(0, "Union", (1, 2, 3), "all"), *(node(number, "Join", (), "join") for number in (1, 2, 3))]
+    tree = parse_plan(decide(raw, 1))
+    event = {"nodes": [each | {"seconds": 1.0} for each in raw]}
+    (apart,) = [each for each in learn(event, tree, set()).variants if each.kind == "Join"]
+    assert (apart.executions, apart.seconds.count) == (1, 3)
+    (shared,) = [each for each in learn(event, tree, {1, 2}).variants if each.kind == "Join"]
+    assert (shared.executions, shared.seconds.count) == (0, 0)
 
 
 def test_what_outgrew_its_reservation_gets_more_room_but_never_more_than_there_is(session):
