@@ -95,7 +95,7 @@ def test_groups_that_are_merged_in_two_places_were_aggregated_once(scans, pays):
     own = {1: Estimate(3.1, 1.0), 2: Estimate(6.0, 1.0), 3: Estimate(8.0, 1.0)}
     own |= {4: own[1], 5: own[2], 6: own[3]}
     seconds = {number: Estimate(17.1 / 2, 1.0) for number in (1, 4)}
-    found, declines = shares(tree, view, seconds, own, 2, (), ())
+    found, _ = shares(tree, view, seconds, own, 2, (), ())
     assert bool(found) == pays
     costs = measured_costs(tree, view, tree.repeated[0], seconds, own, 2)
     # Once: all reads and one aggregation; in one place each where nothing below was reused.

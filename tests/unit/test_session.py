@@ -111,7 +111,7 @@ def test_loaded_operators_teach_demand_but_no_time(session):
 
 
 def test_where_one_place_reads_what_another_computed_nobody_counts():
-    """A third place that runs by itself, beside two that share, is no sign of how often Spark would have computed it."""
+    """A third place that runs by itself, beside two that share, is no sign of how often Spark would compute it."""
     raw = [node(0, "Union", (1, 2, 3), "all"), *(node(number, "Join", (), "join") for number in (1, 2, 3))]
     tree = parse_plan(decide(raw, 1))
     event = {"nodes": [each | {"seconds": 1.0} for each in raw]}
