@@ -33,6 +33,7 @@ BENCHMARKS = (
     "region_plans",
     "skew",
     "skew_overhead",
+    "slow_groups",
     "skew_simulation",
     "ui",
 )
@@ -86,6 +87,10 @@ HEADLINES: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("with_over_without", "121 TPC queries, skew repair on / off", "<= 1.02"),
         ("with_over_plain", "the same, on / plain", ""),
         ("stages_arranged", "stages arranged where sizes alone decide", ""),
+    ),
+    "slow_groups": (
+        ("later_ours_over_aqe", "slow Python functions of groups, a later run, ours / adaptive execution", ""),
+        ("first_ours_over_aqe", "the same, the first run", ""),
     ),
     "skew_simulation": (
         ("largest_ours_over_bound", "simulated makespan / bound, by workers: rows may be spread", "<= 1.10"),

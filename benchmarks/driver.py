@@ -19,6 +19,8 @@ from pyspark.sql import DataFrame, SparkSession
 from benchmarks import shapes
 
 Answer = dict[str, Any]
+ROUNDS_PER_MILLI = 2000
+"""Of SHA-256 over 32 bytes, on one core."""
 
 
 def main() -> None:
@@ -74,6 +76,21 @@ def tasks(spark: SparkSession, text: str) -> Answer:
     return answer | {"tasks": found, "actions": [action for each in decided for action in each["actions"]]}
 
 
+def groups(spark: SparkSession, text: str, millis: float) -> Answer:
+    """A Python function of each group of a query's `k`, which takes the group's `work` times `millis`."""
+    from pyspark.sql import functions as F
+
+    def busy(group: Any) -> Any:
+        work = int(group["work"].iloc[0] * millis * ROUNDS_PER_MILLI)
+        sha = b""
+        for _ in range(work):
+            sha = hashlib.sha256(sha).digest()
+        return group.assign(found=sha.hex())[["k", "n", "found"]]
+
+    frame = spark.sql(text).groupBy("k").applyInPandas(busy, "k long, n long, found string")
+    return _measured(spark, lambda: frame.groupBy("found").agg(F.sum("n"), F.max("k")).collect())
+
+
 def plan(spark: SparkSession, text: str) -> Answer:
     """Seconds for the optimized and the physical plan; parsing and analysis are before, execution is not done."""
     frame = spark.sql(text)
@@ -111,7 +128,7 @@ def _decisions(spark: SparkSession, limit: int = 30) -> list[Answer]:
 
 
 TASKS: dict[str, Callable[..., Answer]] = {
-    function.__name__: function for function in (register, query, tasks, plan, shape, status, last_decision)
+    function.__name__: function for function in (register, query, tasks, groups, plan, shape, status, last_decision)
 }
 
 

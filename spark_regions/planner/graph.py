@@ -17,6 +17,7 @@ from spark_regions.recycle.repeats import query_key
 from spark_regions.store import graph as stored
 from spark_regions.store.catalog import Catalog
 from spark_regions.store.graph import Batch
+from spark_regions.store.stages import stage_of
 from spark_regions.store.store import Run
 
 log = logging.getLogger("spark_regions.planner")
@@ -80,6 +81,26 @@ class OperatorGraph:
         with self._lock:
             self._pending.steps[position] = body
         self._wake.set()
+
+    def record_stage(self, shape: str, lineage: str, body: bytes) -> None:
+        """Keep what a reduce stage took, for any application."""
+        with self._lock:
+            self._pending.stages[(shape, lineage)] = body
+        self._wake.set()
+
+    def stage(self, shape: str, lineage: str) -> tuple[str, bytes] | None:
+        """Lineage and body of what was kept last of a stage with these operators; on the same rows, if there is any."""
+        with self._lock:
+            waiting: dict[str, bytes] = {}
+            for batch in (self._in_flight, self._pending):
+                of_shape = {of: body for (found, of), body in batch.stages.items() if found == shape} if batch else {}
+                waiting |= of_shape
+            if lineage in waiting:
+                return lineage, waiting[lineage]
+            written = self.catalog.read(lambda connection: stage_of(connection, shape, lineage))
+        if written is not None and (written[0] == lineage or not waiting):
+            return written
+        return next(reversed(waiting.items()), None)
 
     def learn(self, name: str, value: float) -> None:
         """A new calibration value of this store location."""
@@ -182,6 +203,7 @@ class OperatorGraph:
         self._pending.calibration |= later.calibration
         self._pending.queries += later.queries
         self._pending.steps |= later.steps
+        self._pending.stages |= later.stages
 
     def _view(self, connection: sa.Connection, lineages: set[str], cores: set[str], window: int) -> GraphView:
         changes = self.catalog.changes(connection)

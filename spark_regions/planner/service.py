@@ -187,9 +187,10 @@ class Service:
         return {"digests": digest_functions(message)}
 
     def _skew(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        from spark_regions.planner.skew import decide_skew
+        from spark_regions.planner.skew import decide_skew, learned
 
-        return decide_skew(message)
+        session = self.session
+        return decide_skew(message, learned(session.graph, message) if session else None)
 
     def _reasons(self) -> list[tuple[str, str]]:
         notices = list(self._where.notices) if self._where else []

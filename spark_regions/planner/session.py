@@ -21,12 +21,14 @@ from spark_regions.planner.horizon import measured_of, with_carried
 from spark_regions.planner.keeps import meets, planned_keeps, stored_point
 from spark_regions.planner.observe import learn
 from spark_regions.planner.region_note import region_note
+from spark_regions.planner.skew import stage_key
 from spark_regions.reasons import would_save
 from spark_regions.recycle.admission import contradicts, expired, make_room, reservation, supersedes
 from spark_regions.recycle.horizon.program import PERSIST, STORE
 from spark_regions.recycle.horizon.steps import encode
 from spark_regions.recycle.points import Decline, Point
 from spark_regions.recycle.repeats import Share, run_of
+from spark_regions.skew.history import observed
 from spark_regions.stats.estimate import Estimate
 from spark_regions.store.entries import entries_on
 from spark_regions.store.store import Admit, Run, Store
@@ -194,6 +196,8 @@ class Session:
                 self._outgrew(writing)
             self._held.pop(str(event["entry"]), None)
             self.store.abandon(str(event["entry"]), f"{event.get('code', '')} {event.get('detail', '')}".strip()[:1000])
+        elif kind == "stage":
+            self.graph.record_stage(*stage_key(event), observed(event).encode())
         elif kind == "released":
             query = event.get("query")
             self.store.release(self.run, str(event["entry"]), None if query is None else int(query))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from spark_regions.errors import InvalidRequest
+from spark_regions.errors import InvalidRequest, StoreError
+from spark_regions.planner.graph import OperatorGraph
 from spark_regions.skew.aqe import AdaptiveConf, adaptive_tasks
-from spark_regions.skew.loads import READ_BYTES_PER_SECOND, LoadModel
+from spark_regions.skew.history import StageHistory
+from spark_regions.skew.loads import GUESS_ERROR_SHARE, READ_BYTES_PER_SECOND, LoadModel
 from spark_regions.skew.messages import stage_from_json
 from spark_regions.skew.packing import in_order
 from spark_regions.skew.repair import repair
@@ -17,6 +20,8 @@ from spark_regions.skew.spec import Kind, SkewSpec
 from spark_regions.skew.stage import Costs, Stage
 from spark_regions.skew.ties import one_value_makespan
 from spark_regions.skew.work import phases, total_makespan
+
+log = logging.getLogger("spark_regions.planner")
 
 WAIT_SHARE = 0.7
 """Part of the shim's deadline after which the best repair so far is sent."""
@@ -26,14 +31,44 @@ ALWAYS_CORES = 16
 """With strategy `always`, sizes alone count, a repair costs nothing, and no machine is too small for one."""
 
 
-def decide_skew(message: Mapping[str, Any]) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """:param same_rows: the stage reads the very rows that were measured"""
+
+    history: StageHistory
+    same_rows: bool
+
+
+def stage_key(message: Mapping[str, Any]) -> tuple[str, str]:
+    """What a stage is known by: the shape of its operators, and the lineage of its rows, "" where it has none."""
+    return str(message.get("shape") or "")[:64], str(message.get("lineage") or "")[:64]
+
+
+def learned(graph: OperatorGraph, message: Mapping[str, Any]) -> Learned | None:
+    """What the stage of a `skew` request took when it last ran; None where nothing is known."""
+    shape, lineage = stage_key(message)
+    if not shape:
+        return None
+    try:
+        found = graph.stage(shape, lineage)
+        return None if found is None else Learned(StageHistory.decode(found[1]), bool(lineage) and found[0] == lineage)
+    except (StoreError, InvalidRequest) as problem:
+        log.warning("a stage is decided on without what it took before: %s", problem)
+        return None
+
+
+def decide_skew(message: Mapping[str, Any], before: Learned | None = None) -> dict[str, Any]:
     """The `skew` answer of docs/protocol.md: the decision, and the seconds that the stage was taken for.
 
+    :param before: what it took when it last ran
     :raises InvalidRequest: for a stage that cannot be read
     """
     until = time.monotonic() + WAIT_SHARE * float(message.get("deadlineSeconds", 0.2))
     record = _record(message, "stage")
-    stage = _stage(record, LoadModel())
+    stage, costs = _stage(record, LoadModel()), Costs()
+    if before is not None:
+        stage = _as_before(stage, record, before)
+        costs = replace(costs, task_seconds=max(costs.task_seconds, before.history.model.fixed))
     adaptive = _adaptive(_record(message, "adaptive"))
 
     def late() -> bool:
@@ -42,8 +77,8 @@ def decide_skew(message: Mapping[str, Any]) -> dict[str, Any]:
     if message.get("strategy") == "always":
         sized = _stage(record, BYTES_ALONE)
         spec = repair(replace(sized, cores=max(sized.cores, ALWAYS_CORES)), FREE, adaptive, late)
-        return {"spec": _predicted(spec, stage, adaptive).to_json()}
-    return {"spec": repair(stage, Costs(), adaptive, late).to_json()}
+        return {"spec": _predicted(spec, stage, adaptive, costs).to_json(), "learned": before is not None}
+    return {"spec": repair(stage, costs, adaptive, late).to_json(), "learned": before is not None}
 
 
 def _stage(record: Mapping[str, Any], model: LoadModel) -> Stage:
@@ -51,14 +86,25 @@ def _stage(record: Mapping[str, Any], model: LoadModel) -> Stage:
     return stage_from_json(told)
 
 
-def _predicted(spec: SkewSpec, stage: Stage, adaptive: AdaptiveConf) -> SkewSpec:
+def _as_before(stage: Stage, record: Mapping[str, Any], before: Learned) -> Stage:
+    """With what it took before as its load, unless its seconds are told."""
+    if "seconds" in record:
+        return stage
+    sizes, rows = _sizes(record)
+    seconds = before.history.loads(sizes, rows, before.same_rows)
+    again = before.history.measured(sizes, before.same_rows)
+    error = GUESS_ERROR_SHARE if again else before.history.model.error_share
+    return replace(stage, seconds=seconds, error_share=error) if any(seconds) else stage
+
+
+def _predicted(spec: SkewSpec, stage: Stage, adaptive: AdaptiveConf, costs: Costs) -> SkewSpec:
     """With the seconds that the stage's own cores and costs let expect: that may be more than the plain plan's."""
-    plain = in_order(adaptive_tasks(stage, Costs(), adaptive), stage.cores).makespan
+    plain = in_order(adaptive_tasks(stage, costs, adaptive), stage.cores).makespan
     if spec.kind is Kind.NONE:
         return replace(spec, plain_makespan=plain, predicted_makespan=plain, balanced_bound=stage.balanced_bound)
-    ours = total_makespan(phases(stage, spec, Costs()), stage.cores)
+    ours = total_makespan(phases(stage, spec, costs), stage.cores)
     if spec.kind is Kind.TIES:
-        plain = one_value_makespan(stage, Costs())
+        plain = one_value_makespan(stage, costs)
     return replace(
         spec,
         plain_makespan=plain,

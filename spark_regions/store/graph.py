@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from spark_regions.dag.records import EdgeUse, Variant, VariantKey
 from spark_regions.store.records import from_variant, to_variant
 from spark_regions.store.schema import CALIBRATION, EDGE, ENTRY, OPERATOR, OPERATOR_COLUMN, RUN
+from spark_regions.store.stages import StageKey, prune_stages, write_stages
 from spark_regions.store.steps import write_steps
 
 KEEP_RUNS = 1000
@@ -29,6 +30,7 @@ class Batch:
     :param columns: (core, column) to (inputs of a computed column, times asked for)
     :param calibration: (location, name) to value
     :param steps: queries of this run by position
+    :param stages: what reduce stages took
     """
 
     variants: dict[VariantKey, Variant] = field(default_factory=dict)
@@ -37,15 +39,17 @@ class Batch:
     calibration: dict[tuple[str, str], float] = field(default_factory=dict)
     queries: int = 0
     steps: dict[int, bytes] = field(default_factory=dict)
+    stages: dict[StageKey, bytes] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return bool(self.variants or self.edges or self.columns or self.calibration or self.queries or self.steps)
+        kept = (self.variants, self.edges, self.columns, self.calibration, self.queries, self.steps, self.stages)
+        return any(kept)
 
     def take(self, limit: int) -> Batch:
         """Move at most `limit` rows of each kind into a batch of their own; a decision never waits for a long write."""
         taken = Batch(calibration=self.calibration, queries=self.queries)
         self.calibration, self.queries = {}, 0
-        for name in ("variants", "edges", "columns", "steps"):
+        for name in ("variants", "edges", "columns", "steps", "stages"):
             rest: dict[Any, Any] = getattr(self, name)
             part = getattr(taken, name)
             for key in list(islice(rest, limit)):
@@ -120,6 +124,7 @@ def write_batch(connection: sa.Connection, batch: Batch, run: int) -> None:
     _write_edges(connection, batch.edges, run)
     _write_columns(connection, batch.columns, now)
     write_steps(connection, run, batch.steps)
+    write_stages(connection, batch.stages, now)
     for (location, name), value in batch.calibration.items():
         _upsert(connection, CALIBRATION, {"location": location, "name": name}, {"value": value, "updated": now})
     if batch.queries:
@@ -135,6 +140,7 @@ def prune(connection: sa.Connection) -> None:
     if count > KEEP_OPERATORS:
         oldest = sa.select(OPERATOR.c.id).order_by(OPERATOR.c.last).limit(count - KEEP_OPERATORS)
         connection.execute(sa.delete(OPERATOR).where(OPERATOR.c.id.in_(oldest)))
+    prune_stages(connection)
 
 
 _BY_LINEAGE = sa.select(OPERATOR).where(OPERATOR.c.lineage.in_(sa.bindparam("lineages", expanding=True)))

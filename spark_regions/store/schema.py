@@ -18,7 +18,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-HEAD = "0002"
+HEAD = "0003"
 METADATA = MetaData(
     naming_convention={
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -110,6 +110,16 @@ STEP = Table(
     Column("position", Integer, nullable=False),
     Column("body", LargeBinary, nullable=False),
     PrimaryKeyConstraint("run_id", "position"),
+)
+
+STAGE = Table(
+    "stage",
+    METADATA,
+    Column("shape", _DIGEST, nullable=False),
+    Column("lineage", _DIGEST, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Column("last", Float, nullable=False),
+    PrimaryKeyConstraint("shape", "lineage"),
 )
 
 ENTRY = Table(

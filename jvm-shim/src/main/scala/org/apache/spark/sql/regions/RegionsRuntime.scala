@@ -20,7 +20,7 @@ import org.apache.spark.sql.classic
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart
 import org.apache.spark.sql.regions.bridge.{Patience, PlannerClient, PlannerPython, PlannerSettings}
 import org.apache.spark.sql.regions.profile.{ProfileListener, QueryRegistry}
-import org.apache.spark.sql.regions.skew.{SkewRule, StageTimes}
+import org.apache.spark.sql.regions.skew.{SkewRule, StageLoads, StageTimes}
 import org.apache.spark.sql.regions.ui.{LiveTab, RegionsExplain, RegionsSource}
 import org.apache.spark.sql.regions.ui.events.{RegionsEvents, StateReport}
 
@@ -50,6 +50,7 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
   val recycling = new Recycling(sc, client, counters, decisions, profile, events)
   val metrics = new RegionsSource(counters, events.savings, state, () => events.dropped)
   val stageTimes = new StageTimes(1000)
+  val stageLoads = new StageLoads(1000)
   private val keys = new UnknownKeys
 
   /** Reached when our listeners, which share a queue of Spark's, have been told of everything up to the application's end. */
@@ -72,6 +73,7 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
     explainInExplain()
     sc.addSparkListener(profile)
     sc.addSparkListener(stageTimes)
+    sc.addSparkListener(stageLoads)
     sc.addSparkListener(lifetime)
     LiveTab.attach(sc)
     if (sc.conf.contains("spark.app.id")) measure()

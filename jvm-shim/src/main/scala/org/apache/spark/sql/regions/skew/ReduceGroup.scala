@@ -83,6 +83,13 @@ final case class ReduceGroup(
     .orElse(path.reverseIterator.find(ReduceGroup.telling).map(_.nodeName))
     .getOrElse(path.last.nodeName)
 
+  /** Whether it runs functions of the user's. */
+  def opaque: Boolean = path.init.exists {
+    case plan if ReduceGroup.named(plan).contains("group_apply") => true
+    case _: EvalPythonExec => true
+    case plan => plan.expressions.exists(_.exists(_.isInstanceOf[UserDefinedExpression]))
+  }
+
   /** Whether it relies on them for groups whose states can be merged behind an exchange, instead of their rows. */
   def reliesForStates: Boolean = reliant.exists {
     case aggregate: BaseAggregateExec =>

@@ -10,6 +10,7 @@ final class ShuffleSizes(val stage: ShuffleQueryStageExec) {
   private val statistics = stage.mapStats.getOrElse(
     throw new IllegalArgumentException(s"${stage.name} has no map output statistics"))
 
+  val shuffle: Int = statistics.shuffleId
   val bytes: Array[Long] = statistics.bytesByPartitionId
   val maps: Int = stage.shuffle.numMappers
   val rows: Option[Long] = stage.shuffle.runtimeStatistics.rowCount.map(_.toLong)

@@ -12,28 +12,37 @@ private[skew] final class SkewDecision(session: SparkSession, runtime: RegionsRu
   private val conf = session.sessionState.conf
   private val cores = session.sparkContext.defaultParallelism
   private val sizes = group.inputs.map(input => new ShuffleSizes(input.stage))
+  private val key = StageKey.of(group)
   private val started = System.nanoTime()
 
   def apply(plan: SparkPlan): SparkPlan =
-    if (!worthAsking) plan
-    else if (group.fixed.isDefined) {
-      note(SkewQuery.of(plan), None, 0).refused(group.fixed.get, Nil)
+    if (!alike) plan
+    else {
+      val query = SkewQuery.of(plan)
+      watch(query, group.inputs.head.tasks)
+      if (!worthAsking) plan else decided(plan, query)
+    }
+
+  private def decided(plan: SparkPlan, query: Long): SparkPlan =
+    if (group.fixed.isDefined) {
+      if (worthTelling) note(query, None, 0).refused(group.fixed.get, Nil)
       plan
     } else {
-      val query = SkewQuery.of(plan)
       // Far less than starting the tasks takes.
       val deadline = runtime.plannerDeadlineMillis + sizes.head.bytes.length / SkewDecision.partitionsPerMilli
-      val request = SkewRequest(group, sizes, query, session.sparkContext, cores, deadline, conf)
+      val request = SkewRequest(group, key, sizes, query, session.sparkContext, cores, deadline, conf)
       val asked = System.nanoTime()
-      val answer = runtime.planner.request(request, deadline).flatMap(parsed)
+      val answer = runtime.planner.request(request, deadline)
       val told = note(query, group.refusal, (System.nanoTime() - asked) / 1e6)
-      answer.flatMap(spec => arranged(spec).map(spec -> _)) match {
-        case Left(refusal) => told.refused(refusal, Nil)
-        case Right((spec, _)) if spec.kind == "none" => told.refused(spec.reason, spec.declines)
+        .copy(learned = answer.exists(_.path("learned").asBoolean(false)))
+      answer.flatMap(parsed).flatMap(spec => arranged(spec).map(spec -> _)) match {
+        case Left(refusal) => if (worthTelling) told.refused(refusal, Nil)
+        case Right((spec, _)) if spec.kind == "none" => if (worthTelling) told.refused(spec.reason, spec.declines)
         case Right((spec, _)) if conf.getConf(RegionsConf.mode) == "observe" =>
           told.refused(Refusal("OBSERVE_ONLY", spec.reason.detail), spec.declines)
         case Right((spec, changed)) =>
           val once = told.ran(spec)
+          watch(query, spec.tasks.map(task => if (task.forall(_.slice.isEmpty)) task.map(_.partition) else Nil))
           changed.foreach {
             case read: SkewReadExec if !read.containsTag(SkewReadExec.onRun) =>
               read.setTagValue(SkewReadExec.onRun, once)
@@ -49,13 +58,31 @@ private[skew] final class SkewDecision(session: SparkSession, runtime: RegionsRu
     SkewNote(runtime, session, query, group.name, refusal, group.inputs.map(_.stage), started, plannerMillis)
 
   /** Of groups of equal numbers of partitions only; others read all of one input in one task. */
-  private def worthAsking: Boolean = {
-    val partitions = sizes.map(_.bytes.length).distinct
-    lazy val together = sizes.map(_.bytes).transpose.map(_.sum.toDouble)
-    lazy val gain = SkewBound.gain(group.inputs.head.tasks.map(_.map(together).sum), cores)
-    partitions.length == 1 && group.inputs.map(_.tasks).distinct.length == 1 &&
-    (if (conf.getConf(RegionsConf.skewStrategy) == "always") gain > 0 else gain > SkewBound.bytesWorthAsking)
+  private def alike: Boolean =
+    sizes.map(_.bytes.length).distinct.length == 1 && group.inputs.map(_.tasks).distinct.length == 1
+
+  /** Bytes tell nothing of what a function of the user's takes: what it took before may. */
+  private def worthAsking: Boolean = if (group.opaque) gain > 0 else worthTelling
+
+  private def worthTelling: Boolean =
+    gain > (if (conf.getConf(RegionsConf.skewStrategy) == "always") 0 else SkewBound.bytesWorthAsking)
+
+  private lazy val gain: Double = {
+    val together = sizes.map(_.bytes).transpose.map(_.sum.toDouble)
+    SkewBound.gain(group.inputs.head.tasks.map(_.map(together).sum), cores)
   }
+
+  /** @param read whole partitions of each task */
+  private def watch(query: Long, read: Seq[Seq[Int]]): Unit =
+    if (sizes.head.bytes.length <= SkewDecision.mostWatched) {
+      runtime.stageLoads.await(sizes.head.shuffle, key, read.length) { loads =>
+        Guard.run(session.sparkContext.conf, "what a stage took") {
+          if (loads.map(_.millis).sum >= SkewDecision.leastMillis) {
+            runtime.planner.observe(SkewRequest.ran(query, key, sizes, read, loads))
+          }
+        }
+      }
+    }
 
   /** Of a read, the heavy partitions whose rows it reads once: not those that it copies to each slice of the other input. */
   private def sampled(spec: SkewSpec, read: SkewReadExec): Option[Set[Int]] =
@@ -92,6 +119,12 @@ private[skew] object SkewDecision {
 
   /** The planner has a millisecond more for as many. */
   val partitionsPerMilli = 10
+
+  /** What a stage with more partitions took is not kept: a record of it would be large. */
+  val mostWatched = 5000
+
+  /** Of all tasks: below, nothing is to be gained. */
+  val leastMillis = 200L
 
   /** What is decided in an answer of the planner, or why it has none. */
   def spec(answer: JsonNode): Either[Refusal, JsonNode] = {

@@ -19,6 +19,7 @@ import org.apache.spark.util.Utils
  * @param operator what the stage is of
  * @param refusal why no rows may be split
  * @param inputs the written shuffles that the stage reads
+ * @param learned whether it was predicted by what it took before
  */
 private[skew] final case class SkewNote(
     runtime: RegionsRuntime,
@@ -28,7 +29,8 @@ private[skew] final case class SkewNote(
     refusal: Option[Refusal],
     inputs: Seq[ShuffleQueryStageExec],
     startedNanos: Long,
-    plannerMillis: Double) {
+    plannerMillis: Double,
+    learned: Boolean = false) {
   private val planningMillis = (System.nanoTime() - startedNanos) / 1e6
 
   def refused(why: Refusal, declines: Seq[Refusal]): Unit = {
@@ -141,8 +143,9 @@ private[skew] final case class SkewNote(
         f" to ${split.tasks} tasks ${split.how}"
     }
     val more = if (spec.splits.size > told.size) s"; ${spec.splits.size - told.size} more" else ""
-    f"predicted ${spec.predictedSeconds}%.2f s, plain ${spec.plainSeconds}%.2f s, balanced ${spec.boundSeconds}%.2f s; " +
-      s"$partitions partitions in ${spec.tasks.length} tasks" + told.mkString + more
+    val known = if (learned) ", as it ran before" else ""
+    f"predicted ${spec.predictedSeconds}%.2f s, plain ${spec.plainSeconds}%.2f s, balanced ${spec.boundSeconds}%.2f s" +
+      s"$known; $partitions partitions in ${spec.tasks.length} tasks" + told.mkString + more
   }
 
   private def add(actions: Seq[DecidedAction], declines: Seq[DeclinedNode]): Unit = runtime.recycling.add(

@@ -19,6 +19,7 @@ private[skew] object SkewRequest {
 
   def apply(
       group: ReduceGroup,
+      key: StageKey,
       sizes: Seq[ShuffleSizes],
       query: Long,
       context: SparkContext,
@@ -28,7 +29,7 @@ private[skew] object SkewRequest {
     val total = sizes.map(_.bytes.sum).sum
     val salts = group.inputs.flatMap(HandSalt.of)
     val inputs = if (group.splittable) sizes.map(input(_, total, cores)) else Seq(together(sizes))
-    apply(
+    val request = apply(
       query,
       deadlineMillis,
       conf,
@@ -43,6 +44,39 @@ private[skew] object SkewRequest {
       "reshuffleBytes" -> (if (group.splittable) reshuffled(group, sizes) else 0L),
       "left" -> inputs.head,
       "right" -> inputs.lift(1).orNull
+    )
+    request.put("shape", key.shape)
+    request.put("lineage", key.lineage.orNull)
+    request
+  }
+
+  /**
+   * The `stage` event of docs/protocol.md.
+   *
+   * @param read partitions of each task; none where it did not read whole ones
+   */
+  def ran(
+      query: Long,
+      key: StageKey,
+      sizes: Seq[ShuffleSizes],
+      read: Seq[Seq[Int]],
+      loads: Seq[TaskLoad]): JavaMap[String, Any] = {
+    val all = together(sizes)
+    record(
+      "type" -> "observe",
+      "event" -> "stage",
+      "query" -> query,
+      "shape" -> key.shape,
+      "lineage" -> key.lineage.orNull,
+      "bytes" -> all.get("bytes"),
+      "rows" -> all.get("rows"),
+      "tasks" -> read.zip(loads).map { case (partitions, load) =>
+        record(
+          "partitions" -> partitions,
+          "bytes" -> load.bytes,
+          "rows" -> load.rows,
+          "seconds" -> load.millis / 1000.0)
+      }
     )
   }
 

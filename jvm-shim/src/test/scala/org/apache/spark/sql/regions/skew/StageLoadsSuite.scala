@@ -1,0 +1,77 @@
+package org.apache.spark.sql.regions.skew
+
+import scala.collection.mutable
+
+import org.apache.spark.{HashPartitioner, ShuffleDependency, SparkConf, SparkContext, SparkException}
+import org.apache.spark.rdd.RDD
+
+class StageLoadsSuite extends munit.FunSuite {
+  private var sc: SparkContext = _
+  private var loads: StageLoads = _
+  private val told = mutable.ArrayBuffer.empty[(String, Seq[TaskLoad])]
+
+  override def beforeEach(context: BeforeEach): Unit = {
+    loads = new StageLoads(10)
+    told.clear()
+    sc = new SparkContext(new SparkConf().setMaster("local[2]").setAppName("loads").set("spark.ui.enabled", "false"))
+    sc.addSparkListener(loads)
+  }
+
+  override def afterEach(context: AfterEach): Unit = sc.stop()
+
+  /** A hundred rows in three partitions, of seven keys. */
+  private def shuffled: (RDD[(Int, Int)], Int) = {
+    val rows = sc.parallelize(1 to 100, 4).map(n => (n % 7, n)).partitionBy(new HashPartitioner(3))
+    (rows, rows.dependencies.head.asInstanceOf[ShuffleDependency[_, _, _]].shuffleId)
+  }
+
+  private def await(shuffle: Int, owner: String, tasks: Int): Unit =
+    loads.await(shuffle, StageKey(owner, None), tasks)(found => told += owner -> found)
+
+  private def heard: Seq[(String, Seq[TaskLoad])] = {
+    sc.listenerBus.waitUntilEmpty()
+    told.toSeq
+  }
+
+  test("what each task read, in the order of their numbers") {
+    val (rows, shuffle) = shuffled
+    await(shuffle, "reader", 3)
+    assertEquals(rows.map(_._2).collect().length, 100)
+    val Seq(("reader", tasks)) = heard
+    val counts = (0 until 3).map(p => (1 to 100).count(_ % 7 % 3 == p).toLong)
+    assertEquals(tasks.map(_.rows), counts)
+    assertEquals(tasks.forall(_.bytes > 0), true)
+    // The shuffle is there already: the stage that wrote it is skipped, and nobody waits any more.
+    rows.count()
+    assertEquals(heard.size, 1)
+    await(shuffle, "reader", 3)
+    rows.count()
+    assertEquals(heard.size, 2)
+  }
+
+  test("another reader of the shuffle is not taken for it") {
+    val (rows, shuffle) = shuffled
+    await(shuffle, "reader", 3)
+    rows.coalesce(2).count()
+    assertEquals(heard.size, 0)
+    rows.count()
+    assertEquals(heard.size, 1)
+  }
+
+  test("of two that wait for one shuffle nobody is told") {
+    val (rows, shuffle) = shuffled
+    await(shuffle, "one", 3)
+    await(shuffle, "one", 3)
+    await(shuffle, "other", 3)
+    rows.count()
+    assertEquals(heard.size, 0)
+  }
+
+  test("a stage that failed is not told of") {
+    val (rows, shuffle) = shuffled
+    await(shuffle, "reader", 3)
+    intercept[SparkException](
+      rows.map { case (_, n) => if (n == 50) throw new IllegalStateException("n is 50") else n }.count())
+    assertEquals(heard.size, 0)
+  }
+}

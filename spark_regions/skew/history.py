@@ -1,0 +1,108 @@
+"""What the tasks of a stage took when it ran before: the load that the next run is predicted to be (thesis §12.3.2)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from spark_regions.errors import InvalidRequest
+from spark_regions.skew.loads import LoadModel, TaskTime, fit
+
+LEAST_FOR_LINE = 5
+"""Tasks from which a fixed part can be told from the rest; of fewer only a rate is taken."""
+SAME_BYTES = 0.01
+"""Equal rows are written in about equal bytes: how well they compress depends on their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageHistory:
+    """
+    :param seconds: of each partition, without a task's fixed part; empty where a task did not read whole ones
+    :param size: bytes of all partitions
+    """
+
+    model: LoadModel
+    seconds: tuple[float, ...] = ()
+    size: int = 0
+
+    def loads(self, sizes: Sequence[int], rows: Sequence[int], same_rows: bool) -> tuple[float, ...]:
+        """Seconds of each partition, without a task's fixed part.
+
+        :param same_rows: its rows are those that were measured
+        """
+        if self.measured(sizes, same_rows):
+            return self.seconds
+        model = self.model
+        return tuple(
+            size * model.seconds_per_byte + count * model.seconds_per_row
+            for size, count in zip(sizes, rows, strict=True)
+        )
+
+    def measured(self, sizes: Sequence[int], same_rows: bool) -> bool:
+        """Whether each of these partitions was measured by itself."""
+        alike = abs(sum(sizes) - self.size) <= SAME_BYTES * self.size
+        return same_rows and alike and bool(self.seconds) and len(self.seconds) == len(sizes)
+
+    def encode(self) -> bytes:
+        seconds = [round(each, 4) for each in self.seconds]
+        return json.dumps({"model": asdict(self.model), "seconds": seconds, "size": self.size}).encode()
+
+    @classmethod
+    def decode(cls, body: bytes) -> StageHistory:
+        """
+        :raises InvalidRequest: these are not the bytes of a history
+        """
+        try:
+            record = json.loads(body)
+            return cls(LoadModel(**record["model"]), tuple(map(float, record["seconds"])), int(record["size"]))
+        except (KeyError, TypeError, ValueError) as problem:
+            raise InvalidRequest(f"What a stage took cannot be read: {problem!r}.") from problem
+
+
+def observed(event: Mapping[str, Any]) -> StageHistory:
+    """Of a `stage` event.
+
+    A task of several partitions took of each what the line through all tasks says, by its own time. Worked example:
+    tasks of (10 MB) in 1.1 s and (10 MB, 30 MB) in 8.1 s, 0.1 s of each fixed: 1.0, 2.0 and 6.0 s.
+
+    :raises InvalidRequest: where a field is missing or of another type
+    """
+    try:
+        sizes = [int(each) for each in event["bytes"]]
+        rows = [int(each) for each in event["rows"]]
+        tasks = [
+            (
+                TaskTime(int(each["bytes"]), int(each["rows"]), float(each["seconds"])),
+                [int(number) for number in each.get("partitions") or ()],
+            )
+            for each in event["tasks"]
+        ]
+        model = _model([time for time, _ in tasks])
+        return StageHistory(model, _by_partition(model, tasks, sizes, rows), sum(sizes))
+    except (IndexError, KeyError, TypeError, ValueError) as problem:
+        raise InvalidRequest(f"The tasks of a stage cannot be read: {problem!r}.") from problem
+
+
+def _model(tasks: Sequence[TaskTime]) -> LoadModel:
+    size = sum(task.bytes for task in tasks)
+    if len(tasks) >= LEAST_FOR_LINE or not size:
+        return fit(tasks)
+    return LoadModel(0.0, sum(task.seconds for task in tasks) / size, 0.0, tasks=len(tasks))
+
+
+def _by_partition(
+    model: LoadModel, tasks: Sequence[tuple[TaskTime, list[int]]], sizes: Sequence[int], rows: Sequence[int]
+) -> tuple[float, ...]:
+    found = [0.0] * len(sizes)
+    read: set[int] = set()
+    for time, partitions in tasks:
+        weights = [sizes[at] * model.seconds_per_byte + rows[at] * model.seconds_per_row for at in partitions]
+        if not any(weights):
+            weights = [float(sizes[at]) for at in partitions]
+        whole = sum(weights)
+        for at, weight in zip(partitions, weights, strict=True):
+            found[at] = max(time.seconds - model.fixed, 0.0) * weight / whole if whole else 0.0
+        read |= set(partitions)
+    return tuple(found) if all(at in read for at, size in enumerate(sizes) if size) else ()

@@ -1,0 +1,30 @@
+"""What reduce stages took.
+
+Revision ID: 0003
+Revises: 0002
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0003"
+down_revision = "0002"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.create_table(
+        "stage",
+        sa.Column("shape", sa.String(length=64), nullable=False),
+        sa.Column("lineage", sa.String(length=64), nullable=False),
+        sa.Column("body", sa.LargeBinary(), nullable=False),
+        sa.Column("last", sa.Float(), nullable=False),
+        sa.PrimaryKeyConstraint("shape", "lineage", name=op.f("pk_stage")),
+    )
+
+
+def downgrade() -> None:
+    op.drop_table("stage")

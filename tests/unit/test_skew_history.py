@@ -1,0 +1,144 @@
+"""What a stage took before is its load when it runs again."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from test_planner_skew import ADAPTIVE, MB, shuffle
+
+from spark_regions.errors import InvalidRequest
+from spark_regions.planner.service import Service
+from spark_regions.skew.history import StageHistory, observed
+
+SIZES = [10 * MB] * 6
+SECONDS = [1.0, 1.0, 8.0, 1.0, 1.0, 1.0]
+
+
+def ran(sizes: list[int] = SIZES, seconds: list[float] = SECONDS, tasks: list[list[int]] | None = None) -> Any:
+    """A `stage` event; `seconds` by task, a task a partition if nothing else is said."""
+    tasks = [[number] for number in range(len(sizes))] if tasks is None else tasks
+    read = [
+        {
+            "partitions": partitions,
+            "bytes": sum(sizes[at] for at in partitions),
+            "rows": sum(sizes[at] for at in partitions) // 100,
+            "seconds": took,
+        }
+        for partitions, took in zip(tasks, seconds, strict=True)
+    ]
+    rows = [size // 100 for size in sizes]
+    told = {"type": "observe", "event": "stage", "query": 1, "shape": "s", "lineage": "rows of today"}
+    return told | {"bytes": sizes, "rows": rows, "tasks": read}
+
+
+def asked(sizes: list[int] = SIZES, lineage: str | None = "rows of today", cores: int = 2, **more: Any) -> Any:
+    stage = {"operator": "group_apply", "cores": cores, "observed": True, "left": shuffle(sizes), "right": None}
+    request = {"type": "skew", "seq": 5, "deadlineSeconds": 5.0, "adaptive": ADAPTIVE, "stage": stage}
+    return request | {"shape": "s", "lineage": lineage} | more
+
+
+def test_a_task_of_several_partitions_is_divided_by_what_the_others_tell() -> None:
+    sizes = [10 * MB, 10 * MB, 30 * MB, 20 * MB, 40 * MB, 50 * MB]
+    seconds = [1.1, 8.1, 2.1, 4.1, 5.1]
+    found = observed(ran(sizes, seconds, [[0], [1, 2], [3], [4], [5]]))
+    assert found.seconds[1] * 3 == pytest.approx(found.seconds[2])
+    assert found.seconds[1] + found.seconds[2] == pytest.approx(8.1 - found.model.fixed)
+    assert found.seconds[0] + found.model.fixed == pytest.approx(1.1)
+
+
+def test_of_slices_only_the_rate_is_learned() -> None:
+    found = observed(ran(seconds=[1.0, 1.0], tasks=[[0, 1, 2], [3, 4]]))
+    assert found.seconds == ()
+    assert found.model.seconds_per_byte == pytest.approx(2.0 / (50 * MB))
+
+
+def test_two_tasks_tell_no_fixed_part() -> None:
+    """A line through two points would say that each task takes 2.9 s whatever it reads."""
+    model = observed(ran([10 * MB, 11 * MB], [3.0, 3.01])).model
+    assert (model.fixed, model.seconds_per_row) == (0.0, 0.0)
+    assert model.seconds_per_byte == pytest.approx(6.01 / (21 * MB))
+
+
+def test_the_same_rows_took_what_they_took_others_go_by_their_size() -> None:
+    found = observed(ran())
+    rows = [size // 100 for size in SIZES]
+    assert found.loads(SIZES, rows, same_rows=True) == tuple(each - found.model.fixed for each in SECONDS)
+    other = found.loads(SIZES, rows, same_rows=False)
+    assert len(set(other)) == 1
+    assert found.loads([2 * size for size in SIZES], rows, same_rows=True) != tuple(SECONDS)
+    assert found.loads(SIZES[1:], rows[1:], same_rows=True) == other[1:]
+
+
+def test_kept_as_bytes() -> None:
+    found = observed(ran())
+    assert StageHistory.decode(found.encode()) == found
+    for broken in (b"{", b"[]", b'{"model": {}, "size": 1}'):
+        with pytest.raises(InvalidRequest):
+            StageHistory.decode(broken)
+
+
+@pytest.mark.parametrize("change", [{"tasks": [{}]}, {"tasks": 3}, {"rows": None}, {"bytes": ["x"]}])
+def test_events_that_cannot_be_read(change: dict[str, Any]) -> None:
+    with pytest.raises(InvalidRequest):
+        observed(ran() | change)
+
+
+@pytest.fixture
+def service(tmp_path: Any) -> Any:
+    return opened(tmp_path, "app-1")
+
+
+def opened(folder: Any, application: str) -> Service:
+    service = Service({"spark.regions.recycle.dir": str(folder), "spark.regions.recycle.namespace": "tests"})
+    service.hello({"application": application, "name": "t", "user": "u"})
+    assert service.handle({"type": "status", "seq": 1})  # waits for the store
+    return service
+
+
+def test_what_bytes_do_not_show_is_started_first(service: Service) -> None:
+    """Six partitions of 10 MB, one of which takes 8 s of 13: last of three rounds on two cores, or first."""
+    answer = service.handle(asked())
+    assert answer and not answer["learned"] and answer["spec"]["kind"] == "none"
+    service.handle(ran())
+    answer = service.handle(asked())
+    assert answer and answer["learned"]
+    spec = answer["spec"]
+    assert spec["kind"] == "order" and spec["tasks"][0] == [2]
+    assert spec["predictedMakespan"] == pytest.approx(8.0, abs=0.2)
+    assert spec["plainMakespan"] > 8.9
+
+
+def test_tomorrows_rows_are_predicted_by_their_size(service: Service) -> None:
+    service.handle(ran(seconds=[1.0] * 6))
+    sizes = [*SIZES[1:], 60 * MB]
+    spec = service.handle(asked(sizes, "rows of tomorrow"))["spec"]  # type: ignore[index]
+    assert spec["balancedBound"] == pytest.approx(11 / 2, rel=0.05)
+    assert spec["plainMakespan"] == pytest.approx(6.0, rel=0.05)
+
+
+def test_another_application_knows_it_too(service: Service, tmp_path: Any) -> None:
+    service.handle(ran())
+    service.handle({"type": "observe", "event": "end"})
+    other = opened(tmp_path, "app-2")
+    answer = other.handle(asked())
+    assert answer and answer["learned"] and answer["spec"]["kind"] == "order"
+    assert not other.handle(asked(shape="another"))["learned"]  # type: ignore[index]
+
+
+def test_of_rows_that_were_measured_and_others_measured_later_the_former_count(service: Service) -> None:
+    service.handle(ran())
+    service.handle(ran(seconds=[0.1] * 6) | {"lineage": "others"})
+    for _ in range(2):
+        assert service.handle(asked())["spec"]["kind"] == "order"  # type: ignore[index]
+        assert service.handle(asked(lineage="new"))["spec"]["balancedBound"] < 0.5  # type: ignore[index]
+        time.sleep(0.5)  # written behind
+
+
+def test_what_cannot_be_read_any_more_is_done_without(service: Service, caplog: pytest.LogCaptureFixture) -> None:
+    assert service.session
+    service.session.graph.record_stage("s", "rows of today", b"{")
+    answer = service.handle(asked())
+    assert answer and not answer["learned"] and answer["spec"]["kind"] == "none"
+    assert "without what it took before" in caplog.text
