@@ -19,7 +19,8 @@ from examples import data
 from examples.demo import LAPTOP, ROOT, differing_reports, plugin_confs, submit
 
 JOB = ROOT / "benchmarks" / "workflow_job.py"
-MEMORY = {"spark.driver.memory": "1g"}
+MEMORY_MB = 512, 512
+"""Of the driver, and more of it per scale: less than the shared nodes take, and enough for plain Spark's sorts."""
 KINDS = ("planned", "hand", "plain")
 
 
@@ -32,10 +33,12 @@ def run(options: Options) -> dict[str, Any]:
         folder = Path(name)
         tuesday = folder / "tuesday"
         shutil.copytree(monday, tuesday, copy_function=shutil.copy)
-        ours = LAPTOP | MEMORY | plugin_confs(folder / "recycle")
+        least, more = MEMORY_MB
+        memory = {"spark.driver.memory": f"{int(least + more * options.scale)}m"}
+        ours = LAPTOP | memory | plugin_confs(folder / "recycle")
 
         def once(kind: str, tables: Path, output: Path) -> None:
-            confs = ours if kind in ("planned", "again") else LAPTOP | MEMORY
+            confs = ours if kind in ("planned", "again") else LAPTOP | memory
             job = submit(JOB, [str(tables), str(output), "hand" if kind == "hand" else "plain"], confs)
             reports[kind].append(job.seconds_reports)
             storage[kind].append(json.loads((output / "storage.json").read_text()))

@@ -102,7 +102,8 @@ def submit(script: Path, arguments: list[str], confs: Mapping[str, str], timeout
     )
     seconds = time.perf_counter() - start
     if process.returncode != 0:
-        raise JobFailed(f"{script.name} ended with {process.returncode}\n" + process.stdout[-4000:])
+        said = f"{script.name} {' '.join(arguments)} ended with {process.returncode}"
+        raise JobFailed(f"{said}\n{process.stdout[-4000:]}")
     reports = json.loads((Path(arguments[1]) / "seconds.json").read_text())
     return Submitted(seconds, sum(reports.values()), process.stdout)
 

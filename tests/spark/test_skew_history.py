@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.session import decisions, sibling
-from tests.spark.test_skew import ALWAYS, SHUFFLED, kinds, repairs, seen
+from tests.spark.test_skew import ALWAYS, PLAIN, SHUFFLED, kinds, repairs, seen
 from tests.tpc.rows import difference, outcome
 
 pytestmark = pytest.mark.spark
@@ -19,6 +19,11 @@ COST = SHUFFLED | {
     "spark.regions.skew.enabled": "true",
     "spark.regions.skew.strategy": "cost",
 }
+
+
+@pytest.fixture(scope="module")
+def plain(spark: SparkSession) -> SparkSession:
+    return sibling(spark, PLAIN)
 
 
 def slow(group: Any) -> Any:
