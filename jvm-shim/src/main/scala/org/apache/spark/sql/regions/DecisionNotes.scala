@@ -37,7 +37,7 @@ final class DecisionNotes(val query: Long, session: String) {
 
   /** Seconds that what was read back, or is computed once, is expected to save. */
   def saving: Double =
-    actions.iterator.filter(a => a.refusal.isEmpty && DecisionNotes.saving(a.kind)).map(_.savingSeconds).sum
+    actions.iterator.filter(a => a.refusal.isEmpty && ActionKind.spares(a.kind)).map(_.savingSeconds).sum
 
   def decision: Decision = Decision(
     query,
@@ -53,5 +53,4 @@ final class DecisionNotes(val query: Long, session: String) {
 
 object DecisionNotes {
   val declinesKept = 100
-  private val saving = Set("load", "recall", "share")
 }

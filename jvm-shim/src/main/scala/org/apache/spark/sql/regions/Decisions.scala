@@ -66,6 +66,16 @@ final case class DecidedAction(
     makespan: Option[Makespan] = None,
     stageRun: Option[StageRun] = None)
 
+/** Kinds of actions by what they do for the query that they are decided on. */
+object ActionKind {
+
+  /** Rows are there already: in the store, or kept by this application. */
+  def reads(kind: String): Boolean = kind == "load" || kind == "recall"
+
+  /** Those that spare the query work; a store pays off later. */
+  def spares(kind: String): Boolean = reads(kind) || kind == "share"
+}
+
 /** A node that was left alone, and why. */
 final case class DeclinedNode(node: Int, operator: String, code: String, detail: String)
 

@@ -67,7 +67,7 @@ final class Recycling(
     if (changed) counters.add(Counters.plansChanged)
     val applied = decision.actions.filter(_.refusal.isEmpty)
     val loads = applied.filter(_.kind == "load")
-    if (decision.refusal.isEmpty && !applied.exists(a => a.kind == "load" || a.kind == "recall")) {
+    if (decision.refusal.isEmpty && !applied.exists(a => ActionKind.reads(a.kind))) {
       counters.add(Counters.misses)
     }
     if (loads.nonEmpty) leases.put(decision.query, loads.map(_.entry).toSet)

@@ -52,9 +52,9 @@ private[rules] final class Applying(
     actions.foldLeft(visited)(applied(node, _, _))
   }
 
-  private def replaces(action: JsonNode): Boolean = reads(action) || action.path("kind").asText == "share"
+  private def replaces(action: JsonNode): Boolean = ActionKind.spares(action.path("kind").asText)
 
-  private def reads(action: JsonNode): Boolean = Set("load", "recall").contains(action.path("kind").asText)
+  private def reads(action: JsonNode): Boolean = ActionKind.reads(action.path("kind").asText)
 
   private def below(node: SignedNode): LogicalPlan = {
     val (plans, subplans) = node.children.map(signed.nodes(_)).splitAt(node.plan.children.size)

@@ -39,7 +39,7 @@ object Batch {
     OptimizerRuns.captureOptimized(session, session.sharedState.cacheManager.useCachedData(analyzed)).map { plan =>
       val signed = runtime.recycling.sign(session, plan)
       val shared =
-        SharedPoints.of(session, runtime, signed, SharedDataFrames.of(analyzed), DecideRequest.mostOffers)
+        new SharedPoints(session, runtime, signed, SharedDataFrames.of(analyzed))(DecideRequest.mostOffers)
       DecideRequest(session, runtime, 0, signed, shared, DecideRequest.mostOffers, Nil)
     }
   }

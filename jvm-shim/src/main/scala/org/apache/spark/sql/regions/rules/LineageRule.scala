@@ -75,18 +75,18 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
 
   private def ask(signed: SignedQuery): Option[Applied] = {
     Stores.awaitCommits(Deciding.commitMillis)
-    val frames = if (subquery) Nil else SharedDataFrames.taken()
-    ask(signed, frames, 0, repeated(signed), Deciding.mostAsks)
+    val points = new SharedPoints(session, runtime, signed, if (subquery) Nil else SharedDataFrames.taken())
+    ask(signed, points, 0, repeated(signed), Deciding.mostAsks)
   }
 
   @annotation.tailrec
   private def ask(
       signed: SignedQuery,
-      frames: Seq[LogicalPlan],
+      points: SharedPoints,
       offers: Int,
       repeated: Seq[RepeatedSubplan],
       asks: Int): Option[Applied] = {
-    val shared = SharedPoints.of(session, runtime, signed, frames, offers)
+    val shared = points(offers)
     val request = DecideRequest(session, runtime, query, signed, shared, offers, repeated)
     val began = System.nanoTime()
     val deadline = math.max(DecideRequest.deadlineMillis(session, signed), runtime.patience.millis)
@@ -99,10 +99,10 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
         None
       case Right(decision) if math.min(decision.path("offer").asInt(0), DecideRequest.mostOffers) > offers =>
         // The planner knows this job, and wants to see more of what the query is built on.
-        ask(signed, frames, math.min(decision.path("offer").asInt(0), DecideRequest.mostOffers), repeated, asks)
+        ask(signed, points, math.min(decision.path("offer").asInt(0), DecideRequest.mostOffers), repeated, asks)
       case Right(decision) if decision.path("again").asBoolean(false) && asks > 0 =>
         // It is still planning the whole job, which is worth more than this query's start.
-        ask(signed, frames, offers, repeated, asks - 1)
+        ask(signed, points, offers, repeated, asks - 1)
       case Right(decision) =>
         notes.planned(decision)
         val applied = new Applying(session, runtime, notes, signed, shared, repeated, decision).rewrite()

@@ -1,5 +1,7 @@
 package org.apache.spark.sql.regions.rules
 
+import java.util.IdentityHashMap
+
 import org.apache.spark.sql.catalyst.expressions.{Attribute, PythonUDF}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
 import org.apache.spark.sql.classic.SparkSession
@@ -39,44 +41,52 @@ final case class SharedPoint(
   }
 }
 
-object SharedPoints {
+/** Those of one query. The planner may ask for more of them, or again: each DataFrame is optimized and signed once. */
+private[rules] final class SharedPoints(
+    session: SparkSession,
+    runtime: RegionsRuntime,
+    signed: SignedPlan,
+    frames: Seq[LogicalPlan]) {
 
-  /** One for each result: of DataFrames with the same rows the one used most, else the outermost, which has all its columns. */
-  def of(
-      session: SparkSession,
-      runtime: RegionsRuntime,
-      signed: SignedPlan,
-      frames: Seq[LogicalPlan],
-      offered: Int): Seq[SharedPoint] = {
-    val firstUse = session.sessionState.conf.getConf(RegionsConf.recycleFirstUseOverhead) > 0
-    val repeated = SharedDataFrames.repeated(frames, firstUse)
+  private final case class Frame(
+      own: SignedQuery,
+      signature: Signature,
+      columns: Seq[(String, Attribute)],
+      node: SignedNode)
+
+  private val looked = new IdentityHashMap[LogicalPlan, Option[Frame]]
+  private lazy val repeated =
+    SharedDataFrames.repeated(frames, session.sessionState.conf.getConf(RegionsConf.recycleFirstUseOverhead) > 0)
+
+  /**
+   * One for each result: of DataFrames with the same rows the one used most, else the outermost, which has all its columns.
+   *
+   * @param offered how many of the widest DataFrames are wanted beside those that were used before
+   */
+  def apply(offered: Int): Seq[SharedPoint] = {
     val known = repeated.map(_.plan).toSet
     val more = SharedDataFrames.all(frames, offered).filterNot(sighted => known.exists(_ eq sighted.plan))
-    found(session, runtime, signed, repeated ++ more)
+    (repeated ++ more).zipWithIndex.flatMap { case (sighted, i) => point(sighted, s"s$i") }
       .groupBy(p => (p.node, p.signature.lineage)).values.map(_.maxBy(_.seen)).toSeq
   }
 
-  private def found(
-      session: SparkSession,
-      runtime: RegionsRuntime,
-      signed: SignedPlan,
-      sighted: Seq[SharedDataFrames.Sighted]): Seq[SharedPoint] =
-    sighted.zipWithIndex.flatMap {
-      case (sighted, i) =>
-        for {
-          plan <- optimized(session, sighted.plan)
-          own = runtime.recycling.sign(session, plan)
-          root = own.nodes.head
-          signature <- root.signature.toOption
-          if root.notStorable.isEmpty
-          columns = own.storeColumns(root)
-          node <- signed.nodes.find(replaceable(signed, _, plan, signature, columns))
-          if sighted.held.isEmpty || !asksForMorePython(node, plan)
-        } yield SharedPoint(s"s$i", sighted.plan, node.id, sighted.seen, sighted.held, own, signature, columns)
-    }
+  private def point(sighted: SharedDataFrames.Sighted, ref: String): Option[SharedPoint] =
+    for {
+      frame <- looked.computeIfAbsent(sighted.plan, look)
+      if sighted.held.isEmpty || !asksForMorePython(frame.node, frame.own.nodes.head.plan)
+    } yield SharedPoint(
+      ref, sighted.plan, frame.node.id, sighted.seen, sighted.held, frame.own, frame.signature, frame.columns)
 
-  private[rules] def optimized(session: SparkSession, analyzed: LogicalPlan): Option[LogicalPlan] =
-    OptimizerRuns.captureOptimized(session, session.sharedState.cacheManager.useCachedData(analyzed))
+  private def look(analyzed: LogicalPlan): Option[Frame] =
+    for {
+      plan <- SharedPoints.optimized(session, analyzed)
+      own = runtime.recycling.sign(session, plan)
+      root = own.nodes.head
+      signature <- root.signature.toOption
+      if root.notStorable.isEmpty
+      columns = own.storeColumns(root)
+      node <- signed.nodes.find(replaceable(_, plan, signature, columns))
+    } yield Frame(own, signature, columns, node)
 
   /** A Python function may take any time: for a use that may never come, none is called that this query does not call. */
   private def asksForMorePython(node: SignedNode, plan: LogicalPlan): Boolean = {
@@ -87,7 +97,6 @@ object SharedPoints {
   }
 
   private def replaceable(
-      signed: SignedPlan,
       node: SignedNode,
       plan: LogicalPlan,
       shared: Signature,
@@ -95,4 +104,10 @@ object SharedPoints {
     node.notStorable.isEmpty && s.core == shared.core && shared.conjuncts.forall(s.conjuncts.contains) &&
     signed.over(node, plan, columns, shared.conjuncts.toSet).isRight
   }
+}
+
+private[rules] object SharedPoints {
+
+  def optimized(session: SparkSession, analyzed: LogicalPlan): Option[LogicalPlan] =
+    OptimizerRuns.captureOptimized(session, session.sharedState.cacheManager.useCachedData(analyzed))
 }

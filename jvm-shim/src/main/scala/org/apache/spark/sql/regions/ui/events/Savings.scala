@@ -4,7 +4,7 @@ import java.util.concurrent.atomic.{DoubleAdder, LongAdder}
 
 import scala.collection.mutable
 
-import org.apache.spark.sql.regions.{DecidedAction, Decision}
+import org.apache.spark.sql.regions.{ActionKind, DecidedAction, Decision}
 import org.apache.spark.sql.regions.profile.{LoadMark, Observed, RanPlans}
 
 /** A read that ran, with the seconds of saving that were predicted and measured, where known. */
@@ -38,7 +38,7 @@ final class Savings(parallelism: () => Int, limit: Int = 1000) {
       // Told when the stage runs.
       applied.filter(a => Savings.rearranges(a.kind)).foreach(a => predictedSum.add(math.max(0, a.savingSeconds)))
     } else if (decision.session.nonEmpty) synchronized {
-      open(decision.query) = applied.filter(a => Savings.reads(a.kind))
+      open(decision.query) = applied.filter(a => ActionKind.spares(a.kind))
       if (open.size > limit) open.remove(open.head._1)
     }
   }
@@ -54,7 +54,7 @@ final class Savings(parallelism: () => Int, limit: Int = 1000) {
     for ((query, all) <- actions; action <- all) {
       if (action.kind != "load" || loaded.get(query).exists(_(action.node))) {
         predictedSum.add(math.max(0, action.savingSeconds))
-        if (action.kind != "share") readCount.increment()
+        if (ActionKind.reads(action.kind)) readCount.increment()
       }
     }
     plans.loads.toSeq.sortBy { case (mark, _) => (mark.query, mark.node) }.map { case (mark, observed) =>
@@ -79,9 +79,6 @@ final class Savings(parallelism: () => Int, limit: Int = 1000) {
 
 object Savings {
   private val skew = "skew"
-
-  /** Actions that spare the query work; a store pays off later. */
-  def reads(kind: String): Boolean = kind == "load" || kind == "recall" || kind == "share"
 
   /** Of the actions on a skewed stage, those that tell of no measurement. */
   def rearranges(kind: String): Boolean = kind != "measured"

@@ -4,6 +4,7 @@ import scala.xml.{NodeSeq, Text}
 
 import com.fasterxml.jackson.databind.JsonNode
 
+import org.apache.spark.sql.regions.ActionKind
 import org.apache.spark.sql.regions.ui.Trees._
 
 /** What was done in an execution, and what became of it: one row for each place, with links to the boxes and entries. */
@@ -39,7 +40,7 @@ private[pages] object ActionsTable {
       links: Links): Seq[Cell] = {
     val refusal = action.path("refusal")
     val load = query.facts.items("loads").find(_.whole("node") == action.whole("node"))
-      .filter(_ => QueryPicture.reads(action.text("kind")) && action.flag("ran"))
+      .filter(_ => ActionKind.reads(action.text("kind")) && action.flag("ran"))
     val words =
       if (refusal.isObject) reason(refusal.text("code"), refusal.text("detail"))
       else reason(action.text("reason"), action.text("detail"))

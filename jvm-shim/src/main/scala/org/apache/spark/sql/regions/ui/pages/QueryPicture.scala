@@ -5,6 +5,7 @@ import scala.xml.Node
 
 import com.fasterxml.jackson.databind.JsonNode
 
+import org.apache.spark.sql.regions.ActionKind
 import org.apache.spark.sql.regions.ui.Trees._
 import org.apache.spark.sql.regions.ui.picture.{Arrow, Box, Picture}
 import org.apache.spark.sql.regions.ui.store.Applied
@@ -32,7 +33,7 @@ private[pages] final class QueryPicture(query: JsonNode) {
 
   /** What stands below a result that is read was not computed. */
   private val idle: Set[Int] =
-    below(actions.filter(a => reads(a.text("kind")) && !refused(a)).map(_.path("node").asInt(-1)))
+    below(actions.filter(a => ActionKind.reads(a.text("kind")) && !refused(a)).map(_.path("node").asInt(-1)))
 
   def region(node: JsonNode): Int = regionOf.getOrElse(node.path("id").asInt(-1), 0)
   def isIdle(node: JsonNode): Boolean = idle(node.path("id").asInt(-1))
@@ -73,7 +74,7 @@ private[pages] final class QueryPicture(query: JsonNode) {
 
   /** Rows, bytes and task-seconds, as far as Spark counted them. */
   private def measured(node: JsonNode): String = Seq(
-    node.whole("rows").map(rows => f"$rows%,d rows"),
+    node.whole("rows").map(rows => f"$rows%,d ${if (rows == 1) "row" else "rows"}"),
     node.number("bytes").map(Html.shownBytes),
     node.number("seconds").map(Html.shownSeconds)
   ).flatten.mkString(" · ")
@@ -234,5 +235,4 @@ private[pages] object QueryPicture {
   private val entryOf = """\[entry ([^\]]+)\]""".r
 
   def refused(action: JsonNode): Boolean = Applied.refused(action)
-  def reads(kind: String): Boolean = kind == "load" || kind == "recall"
 }

@@ -8,7 +8,7 @@ import org.apache.spark.SparkConf
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart
 import org.apache.spark.sql.internal.StaticSQLConf
-import org.apache.spark.sql.regions.Guard
+import org.apache.spark.sql.regions.{ActionKind, Guard}
 import org.apache.spark.sql.regions.bridge.Frames
 import org.apache.spark.sql.regions.ui.Trees._
 import org.apache.spark.sql.regions.ui.events._
@@ -157,7 +157,7 @@ final class RegionsStatusListener(
   }
 
   private def saving(actions: Seq[JsonNode], skew: Boolean): Double = actions.filter { action =>
-    if (skew) Savings.rearranges(action.text("kind")) else Savings.reads(action.text("kind"))
+    if (skew) Savings.rearranges(action.text("kind")) else ActionKind.spares(action.text("kind"))
   }.flatMap(_.number("savingSeconds")).filter(_ > 0).sum
 
   private def count(queries: Int, predicted: Double, actions: Seq[JsonNode], declines: Seq[JsonNode]): Unit = {
