@@ -2,8 +2,9 @@ package org.apache.spark.sql.regions.skew
 
 import scala.collection.mutable
 
-import org.apache.spark.{HashPartitioner, ShuffleDependency, SparkConf, SparkContext, SparkException}
+import org.apache.spark.{HashPartitioner, ShuffleDependency, SparkContext, SparkException}
 import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.regions.LocalSpark
 
 class StageLoadsSuite extends munit.FunSuite {
   private var sc: SparkContext = _
@@ -13,11 +14,11 @@ class StageLoadsSuite extends munit.FunSuite {
   override def beforeEach(context: BeforeEach): Unit = {
     loads = new StageLoads(10)
     told.clear()
-    sc = new SparkContext(new SparkConf().setMaster("local[2]").setAppName("loads").set("spark.ui.enabled", "false"))
+    sc = LocalSpark.session(_ => ()).sparkContext
     sc.addSparkListener(loads)
   }
 
-  override def afterEach(context: AfterEach): Unit = sc.stop()
+  override def afterEach(context: AfterEach): Unit = sc.removeSparkListener(loads)
 
   /** A hundred rows in three partitions, of seven keys. */
   private def shuffled: (RDD[(Int, Int)], Int) = {
