@@ -97,7 +97,7 @@ def test_it_takes_a_run_to_know_that_it_pays(spark: SparkSession, facts: Path) -
     def slow(text: str) -> str:
         import hashlib
 
-        for _ in range(300):
+        for _ in range(2000):
             text = hashlib.sha256(text.encode()).hexdigest()
         return text
 
