@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from spark_regions.errors import InvalidRequest
@@ -34,11 +34,7 @@ class StageHistory:
         """
         if self.measured(sizes, same_rows):
             return self.seconds
-        model = self.model
-        return tuple(
-            size * model.seconds_per_byte + count * model.seconds_per_row
-            for size, count in zip(sizes, rows, strict=True)
-        )
+        return _rate(self.model).loads(sizes, rows)
 
     def measured(self, sizes: Sequence[int], same_rows: bool) -> bool:
         """Whether each of these partitions was measured by itself."""
@@ -85,6 +81,11 @@ def observed(event: Mapping[str, Any]) -> StageHistory:
         raise InvalidRequest(f"The tasks of a stage cannot be read: {problem!r}.") from problem
 
 
+def _rate(model: LoadModel) -> LoadModel:
+    """Of a partition: the fixed part is a task's."""
+    return replace(model, fixed=0.0)
+
+
 def _model(tasks: Sequence[TaskTime]) -> LoadModel:
     size = sum(task.bytes for task in tasks)
     if len(tasks) >= LEAST_FOR_LINE or not size:
@@ -95,10 +96,11 @@ def _model(tasks: Sequence[TaskTime]) -> LoadModel:
 def _by_partition(
     model: LoadModel, tasks: Sequence[tuple[TaskTime, list[int]]], sizes: Sequence[int], rows: Sequence[int]
 ) -> tuple[float, ...]:
+    by_rate = _rate(model).loads(sizes, rows)
     found = [0.0] * len(sizes)
     read: set[int] = set()
     for time, partitions in tasks:
-        weights = [sizes[at] * model.seconds_per_byte + rows[at] * model.seconds_per_row for at in partitions]
+        weights = [by_rate[at] for at in partitions]
         if not any(weights):
             weights = [float(sizes[at]) for at in partitions]
         whole = sum(weights)

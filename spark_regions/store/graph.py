@@ -13,8 +13,8 @@ import sqlalchemy as sa
 
 from spark_regions.dag.records import EdgeUse, Variant, VariantKey
 from spark_regions.store.records import from_variant, to_variant
-from spark_regions.store.schema import CALIBRATION, EDGE, ENTRY, OPERATOR, OPERATOR_COLUMN, RUN
-from spark_regions.store.stages import StageKey, prune_stages, write_stages
+from spark_regions.store.schema import CALIBRATION, EDGE, ENTRY, OPERATOR, OPERATOR_COLUMN, RUN, STAGE
+from spark_regions.store.stages import StageKey, prune_stages
 from spark_regions.store.steps import write_steps
 
 KEEP_RUNS = 1000
@@ -124,7 +124,8 @@ def write_batch(connection: sa.Connection, batch: Batch, run: int) -> None:
     _write_edges(connection, batch.edges, run)
     _write_columns(connection, batch.columns, now)
     write_steps(connection, run, batch.steps)
-    write_stages(connection, batch.stages, now)
+    for (shape, lineage), body in batch.stages.items():
+        _upsert(connection, STAGE, {"shape": shape, "lineage": lineage}, {"body": body, "last": now})
     for (location, name), value in batch.calibration.items():
         _upsert(connection, CALIBRATION, {"location": location, "name": name}, {"value": value, "updated": now})
     if batch.queries:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import sqlalchemy as sa
 
 from spark_regions.store.schema import STAGE
@@ -23,13 +21,6 @@ def stage_of(connection: sa.Connection, shape: str, lineage: str) -> tuple[str, 
     )
     row = connection.execute(query.limit(1)).first()
     return None if row is None else (str(row.lineage), bytes(row.body))
-
-
-def write_stages(connection: sa.Connection, stages: Mapping[StageKey, bytes], now: float) -> None:
-    """The last run of each counts."""
-    for (shape, lineage), body in stages.items():
-        connection.execute(sa.delete(STAGE).where(STAGE.c.shape == shape, STAGE.c.lineage == lineage))
-        connection.execute(sa.insert(STAGE), {"shape": shape, "lineage": lineage, "body": body, "last": now})
 
 
 def prune_stages(connection: sa.Connection) -> None:
