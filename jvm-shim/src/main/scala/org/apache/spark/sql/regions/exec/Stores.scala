@@ -7,7 +7,7 @@ import scala.jdk.CollectionConverters._
 import org.apache.spark.internal.Logging
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.regions.{Refusal, StoreOrder}
+import org.apache.spark.sql.regions.{Newest, Refusal, StoreOrder}
 import org.apache.spark.sql.types.StructType
 
 /** The store runs of this driver, and the one thread that touches their files. */
@@ -42,10 +42,7 @@ object Stores extends Logging {
     if (finished(order)) None else runOf(order).activate(schema, rdd, session)
 
   // A plan can be executed again long after its query ended and its run was forgotten.
-  private val ends = java.util.Collections.synchronizedMap(
-    new java.util.LinkedHashMap[String, java.lang.Boolean](16, 0.75f, false) {
-      override def removeEldestEntry(eldest: java.util.Map.Entry[String, java.lang.Boolean]): Boolean = size > 100000
-    })
+  private val ends = Newest.map[String, java.lang.Boolean](100000)
 
   private def finished(order: StoreOrder): Boolean = ends.containsKey(order.entry)
 

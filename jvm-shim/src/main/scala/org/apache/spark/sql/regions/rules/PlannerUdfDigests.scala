@@ -1,14 +1,14 @@
 package org.apache.spark.sql.regions.rules
 
 import java.io.File
-import java.util.{Base64, Collections, LinkedHashMap => JLinkedMap, Map => JMap}
+import java.util.{Base64, Map => JMap}
 
 import scala.jdk.CollectionConverters._
 import scala.jdk.OptionConverters._
 
 import org.apache.spark.SparkContext
 import org.apache.spark.api.python.PythonFunction
-import org.apache.spark.sql.regions.{Planner, Refusal}
+import org.apache.spark.sql.regions.{Newest, Planner, Refusal}
 
 /**
  * Asks the planner for the digests of Python functions, each once: PySpark keeps the pickled function as long as the user keeps
@@ -17,10 +17,7 @@ import org.apache.spark.sql.regions.{Planner, Refusal}
 final class PlannerUdfDigests(sc: SparkContext, planner: Planner, deadlineMillis: () => Long) extends UdfDigests {
   import PlannerUdfDigests._
 
-  private val known: JMap[String, Either[Refusal, String]] =
-    Collections.synchronizedMap(new JLinkedMap[String, Either[Refusal, String]](64, 0.75f, true) {
-      override def removeEldestEntry(eldest: JMap.Entry[String, Either[Refusal, String]]): Boolean = size > limit
-    })
+  private val known = Newest.map[String, Either[Refusal, String]](limit, byUse = true)
 
   private lazy val roots: Seq[String] = sourceRoots(sc)
 

@@ -1,10 +1,9 @@
 package org.apache.spark.sql.regions.skew
 
-import java.util.{Collections, LinkedHashMap => JLinkedMap, Map => JMap}
-
 import scala.collection.mutable
 
 import org.apache.spark.scheduler._
+import org.apache.spark.sql.regions.Newest
 
 /** What a task of a stage read, and how long it ran. */
 final case class TaskLoad(bytes: Long, rows: Long, millis: Long)
@@ -17,8 +16,8 @@ final class StageLoads(limit: Int) extends SparkListener {
     val loads = mutable.TreeMap.empty[Int, TaskLoad]
   }
 
-  private val awaited = newest[Awaited]()
-  private val running = newest[Awaited]()
+  private val awaited = Newest.map[Int, Awaited](limit)
+  private val running = Newest.map[Int, Awaited](limit)
 
   /** Of two stages that wait for one shuffle's reader at a time, neither is told: it could be either's. */
   def await(shuffle: Int, owner: StageKey, tasks: Int)(told: Seq[TaskLoad] => Unit): Unit = awaited.compute(
@@ -51,10 +50,6 @@ final class StageLoads(limit: Int) extends SparkListener {
       Option(running.remove(event.stageInfo.stageId)).filter(stage => stage.loads.size == stage.tasks)
         .foreach(stage => stage.told(stage.loads.values.toSeq))
     }
-
-  private def newest[T](): JMap[Int, T] = Collections.synchronizedMap(new JLinkedMap[Int, T]() {
-    override def removeEldestEntry(eldest: JMap.Entry[Int, T]): Boolean = size > limit
-  })
 }
 
 private object StageLoads {

@@ -1,15 +1,11 @@
 package org.apache.spark.sql.regions.skew
 
-import java.util.{Collections, LinkedHashMap => JLinkedMap, Map => JMap}
-
 import org.apache.spark.scheduler.{SparkListener, SparkListenerStageCompleted, StageInfo}
+import org.apache.spark.sql.regions.Newest
 
 /** Tells who asked for it how long the stages took that ran an RDD; the newest `limit` are waited for. */
 final class StageTimes(limit: Int) extends SparkListener {
-  private val awaited: JMap[Int, StageInfo => Unit] =
-    Collections.synchronizedMap(new JLinkedMap[Int, StageInfo => Unit]() {
-      override def removeEldestEntry(eldest: JMap.Entry[Int, StageInfo => Unit]): Boolean = size > limit
-    })
+  private val awaited = Newest.map[Int, StageInfo => Unit](limit)
 
   def await(rdd: Int)(told: StageInfo => Unit): Unit = awaited.put(rdd, told)
 
