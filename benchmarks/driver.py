@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -50,13 +51,23 @@ def query(spark: SparkSession, text: str) -> Answer:
     return _measured(spark, lambda: spark.sql(text).collect())
 
 
-def tasks(spark: SparkSession, text: str) -> Answer:
-    """A query, and of each of its tasks when it started, how long it ran, also on a core, and what it read."""
+def tasks(spark: SparkSession, text: str, end: str = "collect") -> Answer:
+    """A query, and of each of its tasks when it started, how long it ran, also on a core, and what it read.
+
+    :param end: `collect`; `write` to files, whose rows and, if the query sorts by `k`, order are the answer;
+        `apply`, a Python function of the groups of `k`
+    """
+    if end == "write":
+        return _written(spark, text)
+    return _with_tasks(spark, text, lambda: (_applied(spark, text) if end == "apply" else spark.sql(text)).collect())
+
+
+def _with_tasks(spark: SparkSession, text: str, action: Callable[[], list[Any]]) -> Answer:
     context = spark.sparkContext
     group = f"tasks of {time.time_ns()}"
     context.setJobGroup(group, text[:100])
     before = max((each["query"] for each in _decisions(spark)), default=-1)
-    answer = _measured(spark, lambda: spark.sql(text).collect())
+    answer = _measured(spark, action)
     decided = [each for each in _decisions(spark) if each["query"] > before]
     context._jsc.sc().listenerBus().waitUntilEmpty()
     tracker, store = context.statusTracker(), context._jsc.sc().statusStore()
@@ -74,6 +85,36 @@ def tasks(spark: SparkSession, text: str) -> Answer:
             told = {"stage": stage, "index": task.index(), "start": start, "seconds": seconds, "cpu": cpu}
             found.append(told | {"read": size > 100_000, "bytes": size, "rows": read.recordsRead()})
     return answer | {"tasks": found, "actions": [action for each in decided for action in each["actions"]]}
+
+
+def _written(spark: SparkSession, text: str) -> Answer:
+    from pyspark.sql import functions as F
+
+    with tempfile.TemporaryDirectory(prefix="spark-regions-bench-") as folder:
+
+        def write() -> list[Any]:
+            spark.sql(text).write.mode("overwrite").parquet(folder)
+            return []
+
+        answer = _with_tasks(spark, text, write)
+        files = spark.read.parquet(folder)
+        sums = files.agg(F.count("*"), F.sum(F.xxhash64("*") % 1_000_003)).collect()
+        if "ORDER BY k" in text:
+            ends = files.groupBy(F.input_file_name()).agg(F.min("k"), F.max("k")).orderBy(F.input_file_name()).collect()
+            bounds = [bound for _, low, high in ends for bound in (low, high)]
+            sums.append((bounds == sorted(bounds),))
+    return answer | {"rows": sums[0][0], "digest": digest(sums)}
+
+
+def _applied(spark: SparkSession, text: str) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    def ranked(group: Any) -> Any:
+        group["rank"] = group["v"].rank(method="dense")
+        return group.groupby("rank", as_index=False).agg(k=("k", "first"), n=("v", "count"))[["k", "n"]]
+
+    found = spark.sql(text).groupBy("k").applyInPandas(ranked, "k long, n long")
+    return found.agg(F.count("*"), F.sum("n"), F.max("n"), F.sum(F.col("k") * F.col("n")))
 
 
 def groups(spark: SparkSession, text: str, millis: float) -> Answer:

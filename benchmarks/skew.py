@@ -1,8 +1,9 @@
 """Skewed stages: plain Spark without and with adaptive execution, and with spark_regions, in drivers that take turns.
 
 Every kind of operator reads a table of 1.5 million rows (at scale 1) whose keys follow a distribution, and most also a
-small one. Measured are the tasks that read a shuffle: from the start of the first to the end of the last, and the same
-again as if each had taken its CPU time alone, stage after stage, which other load on the machine does not change.
+small one. Sorts and placed rows are written to files. Measured are the tasks that read a shuffle: from the start of the
+first to the end of the last, and the same again as if each had taken its CPU time alone, stage after stage, which other
+load on the machine does not change.
 
 python -m benchmarks.skew [--scale 1] [--rounds 3] [--kinds full_join window] [--keys zipf1.2 one60]
     [--warm-ups 1] [--record stages.json]
@@ -39,12 +40,19 @@ QUERIES = {
     "(SELECT /*+ REPARTITION(k) */ * FROM large) l JOIN small r ON l.k = r.k",
     "join_then_group": "SELECT sum(s), max(t), count(*) FROM (SELECT l.k, sum(l.v + r.w) AS s, max(l.text) AS t "
     "FROM large l JOIN small r ON l.k = r.k GROUP BY l.k)",
+    "semi_join_right_skewed": "SELECT sum(r.w), count(*) FROM small r LEFT SEMI JOIN large l ON l.k = r.k",
+    "anti_join_right_skewed": "SELECT sum(r.k), count(*) FROM small r LEFT ANTI JOIN large l ON l.k = r.k",
     "window": "SELECT sum(r), max(text) FROM "
     "(SELECT text, row_number() OVER (PARTITION BY k ORDER BY v) AS r FROM large)",
     "partition_window": "SELECT sum(s), max(text) FROM (SELECT text, sum(v) OVER (PARTITION BY k) AS s FROM large)",
     "collect_list": "SELECT sum(size(c)), max(array_max(c)) FROM "
     "(SELECT k, collect_list(text) AS c FROM large GROUP BY k)",
+    "group_apply": "SELECT k, v FROM large",
+    "sort": "SELECT * FROM large ORDER BY k",
+    "repartition_write": "SELECT /*+ REPARTITION(k) */ * FROM large",
 }
+ENDS = {"group_apply": "apply", "sort": "write", "repartition_write": "write"}
+"""What becomes of the rows, if they are not collected: see `benchmarks.driver.tasks`."""
 OPERATORS = {
     "join_one_mapper": "inner_join",
     "join_then_group": "inner_join",
@@ -52,6 +60,9 @@ OPERATORS = {
     "right_join_left_skewed": "right_join",
     "broadcast_join": "repartition",
     "collect_list": "aggregate",
+    "semi_join_right_skewed": "semi_join",
+    "anti_join_right_skewed": "anti_join",
+    "repartition_write": "repartition",
 }
 """Of the skew messages, where they are not called like the kind."""
 CONTROL = "uniform"
@@ -154,6 +165,8 @@ def recorded(name: str, tasks: Sequence[dict[str, Any]]) -> dict[str, Any]:
     message = {"name": name, "operator": operator, "cores": 2, "observed": True, "left": left}
     if joins:
         message["right"] = {"rows": [small] * len(rows), "bytes": [int(small * width)] * len(rows)}
+    if kind.endswith("_right_skewed"):
+        message["left"], message["right"] = message["right"], message["left"]
     return message | {"seconds": [task["seconds"] for task in ordered], "hashable": joins and "hashed" not in kind}
 
 
@@ -176,7 +189,8 @@ def run(
             for driver in three.values():
                 driver.ask("register", tables=files)
             for kind in kinds:
-                each = one(three, QUERIES[kind], options.rounds, warm_ups, cores)
+                query = {"text": QUERIES[kind], "end": ENDS.get(kind, "collect")}
+                each = one(three, query, options.rounds, warm_ups, cores)
                 found[f"{kind} {distribution}"] = each
                 stages.append(recorded(f"{kind} {distribution}", each.pop("tasks_plain")))
                 print(kind, distribution, each, file=sys.stderr, flush=True)
@@ -196,11 +210,11 @@ def run(
     }
 
 
-def one(three: dict[str, Driver], text: str, rounds: int, warm_ups: int, cores: int) -> dict[str, Any]:
+def one(three: dict[str, Driver], query: dict[str, str], rounds: int, warm_ups: int, cores: int) -> dict[str, Any]:
     answers: dict[str, list[dict[str, Any]]] = {name: [] for name in three}
     for number in range(warm_ups + rounds):
         for name in in_turn(list(three), number):
-            answers[name].append(three[name].ask("tasks", text=text))
+            answers[name].append(three[name].ask("tasks", **query))
     sides = {name: measured(each[warm_ups:], cores) for name, each in answers.items()}
 
     def ratio(ours: str, side: str, theirs: str) -> float:
