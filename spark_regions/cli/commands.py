@@ -14,6 +14,7 @@ from spark_regions.cli.doctor import doctor
 from spark_regions.cli.graph import graph
 from spark_regions.cli.plan import plan
 from spark_regions.cli.report import report
+from spark_regions.cli.skew import skew
 from spark_regions.errors import RegionsError
 from spark_regions.spark.jar import jar_path
 
@@ -50,6 +51,7 @@ commands.add_command(doctor)
 commands.add_command(graph)
 commands.add_command(plan)
 commands.add_command(report)
+commands.add_command(skew)
 
 
 def main() -> None:

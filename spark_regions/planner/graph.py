@@ -17,7 +17,7 @@ from spark_regions.recycle.repeats import query_key
 from spark_regions.store import graph as stored
 from spark_regions.store.catalog import Catalog
 from spark_regions.store.graph import Batch
-from spark_regions.store.stages import stage_of
+from spark_regions.store.stages import keys_of, stage_of
 from spark_regions.store.store import Run
 
 log = logging.getLogger("spark_regions.planner")
@@ -101,6 +101,20 @@ class OperatorGraph:
         if written is not None and (written[0] == lineage or not waiting):
             return written
         return next(reversed(waiting.items()), None)
+
+    def record_stage_keys(self, shape: str, lineage: str, body: bytes) -> None:
+        """Keep the heaviest keys of a stage, for any application."""
+        with self._lock:
+            self._pending.stage_keys[(shape, lineage)] = body
+        self._wake.set()
+
+    def stage_keys(self, shape: str, lineage: str) -> bytes | None:
+        """The heaviest keys of a stage with these operators on these very rows."""
+        with self._lock:
+            for batch in (self._pending, self._in_flight):
+                if batch and (shape, lineage) in batch.stage_keys:
+                    return batch.stage_keys[(shape, lineage)]
+            return self.catalog.read(lambda connection: keys_of(connection, shape, lineage))
 
     def learn(self, name: str, value: float) -> None:
         """A new calibration value of this store location."""
@@ -204,6 +218,7 @@ class OperatorGraph:
         self._pending.queries += later.queries
         self._pending.steps |= later.steps
         self._pending.stages |= later.stages
+        self._pending.stage_keys |= later.stage_keys
 
     def _view(self, connection: sa.Connection, lineages: set[str], cores: set[str], window: int) -> GraphView:
         changes = self.catalog.changes(connection)

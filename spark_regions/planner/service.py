@@ -187,10 +187,14 @@ class Service:
         return {"digests": digest_functions(message)}
 
     def _skew(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        from spark_regions.planner.skew import decide_skew, learned
+        from spark_regions.planner.skew import counted, decide_skew, learned
 
-        session = self.session
-        return decide_skew(message, learned(session.graph, message) if session else None)
+        if self.session is None:
+            return decide_skew(message)
+        graph = self.session.graph
+        answer = decide_skew(message, learned(graph, message))
+        keys = counted(graph, message) if answer["spec"]["kind"] != "none" else None
+        return answer if keys is None else answer | {"keys": keys}
 
     def _reasons(self) -> list[tuple[str, str]]:
         notices = list(self._where.notices) if self._where else []

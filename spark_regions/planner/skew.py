@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from spark_regions.errors import InvalidRequest, StoreError
@@ -16,6 +16,7 @@ from spark_regions.skew.loads import GUESS_ERROR_SHARE, READ_BYTES_PER_SECOND, L
 from spark_regions.skew.messages import stage_from_json
 from spark_regions.skew.packing import in_order
 from spark_regions.skew.repair import repair
+from spark_regions.skew.shares import KeyShares
 from spark_regions.skew.spec import Kind, SkewSpec
 from spark_regions.skew.stage import Costs, Stage
 from spark_regions.skew.ties import one_value_makespan
@@ -54,6 +55,19 @@ def learned(graph: OperatorGraph, message: Mapping[str, Any]) -> Learned | None:
         return None if found is None else Learned(StageHistory.decode(found[1]), bool(lineage) and found[0] == lineage)
     except (StoreError, InvalidRequest) as problem:
         log.warning("a stage is decided on without what it took before: %s", problem)
+        return None
+
+
+def counted(graph: OperatorGraph, message: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+    """The heaviest keys of a `skew` request's stage, where they were counted on the very same rows; else None."""
+    shape, lineage = stage_key(message)
+    if not shape or not lineage:
+        return None
+    try:
+        found = graph.stage_keys(shape, lineage)
+        return None if found is None else [asdict(each) for each in KeyShares.decode(found).keys]
+    except (StoreError, InvalidRequest) as problem:
+        log.warning("the keys of a stage are counted again: %s", problem)
         return None
 
 

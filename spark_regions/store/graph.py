@@ -13,13 +13,14 @@ import sqlalchemy as sa
 
 from spark_regions.dag.records import EdgeUse, Variant, VariantKey
 from spark_regions.store.records import from_variant, to_variant
-from spark_regions.store.schema import CALIBRATION, EDGE, ENTRY, OPERATOR, OPERATOR_COLUMN, RUN, STAGE
+from spark_regions.store.schema import CALIBRATION, EDGE, ENTRY, OPERATOR, OPERATOR_COLUMN, RUN, STAGE, STAGE_KEYS
 from spark_regions.store.stages import StageKey, prune_stages
 from spark_regions.store.steps import write_steps
 
 KEEP_RUNS = 1000
 KEEP_OPERATORS = 200_000
 _CHUNK = 300
+_ROWS = ("variants", "edges", "columns", "steps", "stages", "stage_keys")
 _KIN = 200
 
 
@@ -31,6 +32,7 @@ class Batch:
     :param calibration: (location, name) to value
     :param steps: queries of this run by position
     :param stages: what reduce stages took
+    :param stage_keys: their heaviest keys
     """
 
     variants: dict[VariantKey, Variant] = field(default_factory=dict)
@@ -40,16 +42,16 @@ class Batch:
     queries: int = 0
     steps: dict[int, bytes] = field(default_factory=dict)
     stages: dict[StageKey, bytes] = field(default_factory=dict)
+    stage_keys: dict[StageKey, bytes] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        kept = (self.variants, self.edges, self.columns, self.calibration, self.queries, self.steps, self.stages)
-        return any(kept)
+        return bool(self.calibration or self.queries) or any(getattr(self, name) for name in _ROWS)
 
     def take(self, limit: int) -> Batch:
         """Move at most `limit` rows of each kind into a batch of their own; a decision never waits for a long write."""
         taken = Batch(calibration=self.calibration, queries=self.queries)
         self.calibration, self.queries = {}, 0
-        for name in ("variants", "edges", "columns", "steps", "stages"):
+        for name in _ROWS:
             rest: dict[Any, Any] = getattr(self, name)
             part = getattr(taken, name)
             for key in list(islice(rest, limit)):
@@ -124,8 +126,9 @@ def write_batch(connection: sa.Connection, batch: Batch, run: int) -> None:
     _write_edges(connection, batch.edges, run)
     _write_columns(connection, batch.columns, now)
     write_steps(connection, run, batch.steps)
-    for (shape, lineage), body in batch.stages.items():
-        _upsert(connection, STAGE, {"shape": shape, "lineage": lineage}, {"body": body, "last": now})
+    for table, bodies in ((STAGE, batch.stages), (STAGE_KEYS, batch.stage_keys)):
+        for (shape, lineage), body in bodies.items():
+            _upsert(connection, table, {"shape": shape, "lineage": lineage}, {"body": body, "last": now})
     for (location, name), value in batch.calibration.items():
         _upsert(connection, CALIBRATION, {"location": location, "name": name}, {"value": value, "updated": now})
     if batch.queries:

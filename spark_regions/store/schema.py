@@ -18,7 +18,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-HEAD = "0003"
+HEAD = "0004"
 METADATA = MetaData(
     naming_convention={
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -114,6 +114,16 @@ STEP = Table(
 
 STAGE = Table(
     "stage",
+    METADATA,
+    Column("shape", _DIGEST, nullable=False),
+    Column("lineage", _DIGEST, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Column("last", Float, nullable=False),
+    PrimaryKeyConstraint("shape", "lineage"),
+)
+
+STAGE_KEYS = Table(
+    "stage_keys",
     METADATA,
     Column("shape", _DIGEST, nullable=False),
     Column("lineage", _DIGEST, nullable=False),

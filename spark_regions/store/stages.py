@@ -1,10 +1,12 @@
-"""What reduce stages took, over all applications."""
+"""What reduce stages took, and the heaviest keys of those that were arranged, over all applications."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import sqlalchemy as sa
 
-from spark_regions.store.schema import STAGE
+from spark_regions.store.schema import STAGE, STAGE_KEYS
 
 KEEP_STAGES = 20_000
 
@@ -23,10 +25,36 @@ def stage_of(connection: sa.Connection, shape: str, lineage: str) -> tuple[str, 
     return None if row is None else (str(row.lineage), bytes(row.body))
 
 
+def keys_of(connection: sa.Connection, shape: str, lineage: str) -> bytes | None:
+    """The heaviest keys of a stage on these very rows."""
+    query = sa.select(STAGE_KEYS.c.body).where(STAGE_KEYS.c.shape == shape, STAGE_KEYS.c.lineage == lineage)
+    return connection.execute(query).scalar()
+
+
+@dataclass(frozen=True, slots=True)
+class CountedStage:
+    """:param keys: body of the heaviest keys; :param history: of what the stage took, None below 0.2 task-seconds"""
+
+    keys: bytes
+    history: bytes | None
+    last: float
+
+
+def counted_stages(connection: sa.Connection) -> list[CountedStage]:
+    """Those whose keys were counted, the last one first."""
+    same = sa.and_(STAGE.c.shape == STAGE_KEYS.c.shape, STAGE.c.lineage == STAGE_KEYS.c.lineage)
+    query = (
+        sa.select(STAGE_KEYS.c.body, STAGE.c.body.label("history"), STAGE_KEYS.c.last)
+        .select_from(STAGE_KEYS.outerjoin(STAGE, same))
+        .order_by(STAGE_KEYS.c.last.desc())
+    )
+    return [CountedStage(row.body, row.history, row.last) for row in connection.execute(query)]
+
+
 def prune_stages(connection: sa.Connection) -> None:
     """Forget those that ran longest ago, beyond what is kept."""
-    oldest = connection.execute(
-        sa.select(STAGE.c.last).order_by(STAGE.c.last.desc()).offset(KEEP_STAGES).limit(1)
-    ).scalar()
-    if oldest is not None:
-        connection.execute(sa.delete(STAGE).where(STAGE.c.last <= oldest))
+    for table in (STAGE, STAGE_KEYS):
+        newest = sa.select(table.c.last).order_by(table.c.last.desc())
+        oldest = connection.execute(newest.offset(KEEP_STAGES).limit(1)).scalar()
+        if oldest is not None:
+            connection.execute(sa.delete(table).where(table.c.last <= oldest))

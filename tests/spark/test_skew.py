@@ -390,6 +390,36 @@ def test_the_heaviest_keys_are_told(spark: SparkSession, tables: Path, always: S
     assert found and not any("k_int" in each for each in found)
 
 
+def test_the_same_rows_are_counted_once(spark: SparkSession, tables: Path, always: SparkSession) -> None:
+    """What was counted is kept by the lineage of the rows, and told where they are read again; of others it is not."""
+
+    def told(session: SparkSession, table: str) -> str:
+        start = seen(spark)
+        session.sql(f"SELECT /*+ MERGE(r) */ l.n, r.v FROM {table} l FULL JOIN light2 r ON l.k_int = r.k_int").collect()
+        settle(spark)
+        found = [each for each in decisions(spark) if each["query"] > start and each["code"] == "MEASURED"]
+        return "; ".join(str(each["detail"]) for each in found)
+
+    quiet = session_of(spark, tables, ALWAYS | {"spark.regions.skew.keys": "false"})
+    first, again = told(always, "heavy2"), told(always, "heavy2")
+    assert "k_int = 1: " in first and "earlier run" not in first
+    assert "counted in an earlier run" in again
+    assert re.findall(r"k_int = [^;,]*", again) == re.findall(r"k_int = [^;,]*", first)
+    assert "k_int" not in told(quiet, "heavy2")
+    other = told(always, "heavy1")
+    assert "k_int = 1: " in other and "earlier run" not in other
+
+
+def test_a_job_of_some_partitions_tells_no_shares(spark: SparkSession, tables: Path, always: SparkSession) -> None:
+    text = "SELECT /*+ MERGE(r) */ l.n, r.n AS m FROM heavy2 l FULL JOIN light1 r ON l.k_int = r.k_int"
+    start = seen(spark)
+    assert next(always.sql(text).toLocalIterator())
+    settle(spark)
+    found = [str(each["detail"]) for each in decisions(spark) if each["query"] > start and each["code"] == "MEASURED"]
+    (some,) = (each for each in found if "in 1 tasks" in each)
+    assert "% of the rows" not in some
+
+
 def test_the_values_of_keys_are_redacted(spark: SparkSession, tables: Path) -> None:
     session = session_of(spark, tables, ALWAYS | {"spark.sql.redaction.string.regex": "k_int = [0-9]+"})
     start = seen(spark)

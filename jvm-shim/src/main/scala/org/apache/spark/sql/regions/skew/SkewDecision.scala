@@ -1,5 +1,7 @@
 package org.apache.spark.sql.regions.skew
 
+import scala.jdk.CollectionConverters._
+
 import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.sql.classic.SparkSession
@@ -34,7 +36,10 @@ private[skew] final class SkewDecision(session: SparkSession, runtime: RegionsRu
       val asked = System.nanoTime()
       val answer = runtime.planner.request(request, deadline)
       val told = note(query, group.refusal, (System.nanoTime() - asked) / 1e6)
-        .copy(learned = answer.exists(_.path("learned").asBoolean(false)))
+        .copy(
+          learned = answer.exists(_.path("learned").asBoolean(false)),
+          counted = found => runtime.planner.observe(SkewRequest.counted(query, key, group.name, found))
+        )
       answer.flatMap(parsed).flatMap(spec => arranged(spec).map(spec -> _)) match {
         case Left(refusal) => if (worthTelling) told.refused(refusal, Nil)
         case Right((spec, _)) if spec.kind == "none" => if (worthTelling) told.refused(spec.reason, spec.declines)
@@ -42,11 +47,14 @@ private[skew] final class SkewDecision(session: SparkSession, runtime: RegionsRu
           told.refused(Refusal("OBSERVE_ONLY", spec.reason.detail), spec.declines)
         case Right((spec, changed)) =>
           val once = told.ran(spec)
+          val known = answer.toOption.flatMap(SkewDecision.keys)
           watch(query, spec.tasks.map(task => if (task.forall(_.slice.isEmpty)) task.map(_.partition) else Nil))
           changed.foreach {
             case read: SkewReadExec if !read.containsTag(SkewReadExec.onRun) =>
               read.setTagValue(SkewReadExec.onRun, once)
-              sampled(spec, read).filter(_.nonEmpty).foreach(read.setTagValue(SkewReadExec.sampled, _))
+              sampled(spec, read).filter(_.nonEmpty).foreach { heavy =>
+                known.fold(read.setTagValue(SkewReadExec.sampled, heavy))(read.setTagValue(SkewReadExec.known, _))
+              }
             case _ =>
           }
           return changed
@@ -125,6 +133,13 @@ private[skew] object SkewDecision {
 
   /** Of all tasks: below, nothing is to be gained. */
   val leastMillis = 200L
+
+  /** The heaviest keys in an answer of the planner. */
+  def keys(answer: JsonNode): Option[Seq[KeyShare]] =
+    Option(answer.get("keys")).filter(_.isArray).map(
+      _.elements.asScala.toSeq.map { each =>
+        KeyShare(each.path("key").asText(""), each.path("share").asDouble(0), each.path("error").asDouble(0))
+      })
 
   /** What is decided in an answer of the planner, or why it has none. */
   def spec(answer: JsonNode): Either[Refusal, JsonNode] = {

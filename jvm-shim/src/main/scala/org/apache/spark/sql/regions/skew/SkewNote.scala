@@ -20,6 +20,7 @@ import org.apache.spark.util.Utils
  * @param refusal why no rows may be split
  * @param inputs the written shuffles that the stage reads
  * @param learned whether it was predicted by what it took before
+ * @param counted told the keys that this run counted
  */
 private[skew] final case class SkewNote(
     runtime: RegionsRuntime,
@@ -30,7 +31,8 @@ private[skew] final case class SkewNote(
     inputs: Seq[ShuffleQueryStageExec],
     startedNanos: Long,
     plannerMillis: Double,
-    learned: Boolean = false) {
+    learned: Boolean = false,
+    counted: Seq[KeyShare] => Unit = _ => ()) {
   private val planningMillis = (System.nanoTime() - startedNanos) / 1e6
 
   def refused(why: Refusal, declines: Seq[Refusal]): Unit = {
@@ -43,13 +45,15 @@ private[skew] final case class SkewNote(
   def ran(spec: SkewSpec): SkewRun => Unit = {
     val first = new AtomicBoolean(true)
     val stages = ConcurrentHashMap.newKeySet[Int]()
-    val keys = new ConcurrentLinkedQueue[(Int, SampledKeys)]()
+    val keys = new ConcurrentLinkedQueue[(Int, HeavyKeys)]()
+    val found = new ConcurrentLinkedQueue[KeyShare]()
     run => {
       run.keys.foreach(found => keys.add(run.rdd -> found))
       runtime.stageTimes.await(run.rdd) { stage =>
-        val of = stage.rddInfos.map(_.id).toSet
+        // A job of few partitions, as of toLocalIterator, counts the keys of these only.
+        val whole = stage.rddInfos.filter(_.numPartitions <= stage.numTasks).map(_.id).toSet
         if (stages.add(stage.stageId))
-          measured(stage, keys.asScala.collect { case (rdd, found) if of(rdd) => found }.toSeq)
+          measured(stage, keys.asScala.collect { case (rdd, of) if whole(rdd) => of }.toSeq, found)
       }
       if (first.getAndSet(false)) {
         runtime.counters.add(Counters.skewRepairs)
@@ -90,11 +94,19 @@ private[skew] final case class SkewNote(
     )
   }
 
-  private def measured(stage: StageInfo, keys: Seq[SampledKeys]): Unit =
+  /** @param counts of all stages of this decision: a join may be made in two */
+  private def measured(stage: StageInfo, keys: Seq[HeavyKeys], counts: ConcurrentLinkedQueue[KeyShare]): Unit =
     for (end <- stage.completionTime; start <- stage.submissionTime) {
-      val shares = keys.flatMap(heaviest)
+      val found = keys.collect { case sampled: SampledKeys => sampled }.flatMap(heaviest)
+      val known = keys.collect { case KnownKeys(shares) => shares }.flatten.distinct
+      if (keys.exists(_.isInstanceOf[SampledKeys])) {
+        counts.addAll(found.asJava)
+        counted(counts.asScala.toSeq.sortBy(-_.share).distinctBy(_.key))
+      }
+      val shares = found ++ known.map(each => each.copy(key = redacted(each.key)))
       val told =
-        shares.map(each => f"; ${each.key}: ${100 * each.share}%.1f %% of the rows (± ${100 * each.error}%.1f %%)")
+        shares.map(each => f"; ${each.key}: ${100 * each.share}%.1f %% of the rows (± ${100 * each.error}%.1f %%)") ++
+          known.headOption.map(_ => ", counted in an earlier run")
       val detail =
         f"stage ${stage.stageId} took ${(end - start) / 1000.0}%.2f s in ${stage.numTasks} tasks" + told.mkString
       val run = StageRun(this.stage, stage.stageId, stage.attemptNumber(), start, end, stage.numTasks, shares)
@@ -110,12 +122,15 @@ private[skew] final case class SkewNote(
       val values = sampled.keys.zipWithIndex.map { case (of, at) => Literal(key.get(at, of.dataType), of.dataType).sql }
       val text = names.zip(values).map { case (name, value) => s"$name = $value" }.mkString(", ")
       KeyShare(
-        Utils.redact(session.sessionState.conf.stringRedactionPattern, text).take(SkewNote.keyLength),
+        redacted(text).take(SkewNote.keyLength),
         math.min(count / rows, 1.0),
         (found.error + 2 * math.sqrt(count.toDouble)) / rows
       )
     }.filter(each => rows > 0 && each.share > each.error && each.share >= SkewNote.leastShare)
   }
+
+  private def redacted(text: String): String =
+    Utils.redact(session.sessionState.conf.stringRedactionPattern, text)
 
   private def stage: Int = inputs.head.id
   private def partitions: Int = new ShuffleSizes(inputs.head).bytes.length

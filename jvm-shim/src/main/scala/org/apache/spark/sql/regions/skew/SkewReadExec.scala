@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
-import org.apache.spark.sql.regions.Guard
+import org.apache.spark.sql.regions.{Guard, KeyShare}
 
 /**
  * What a task reads of one shuffle partition: all of it, the blocks of some map tasks, or of all blocks every n-th row.
@@ -20,14 +20,20 @@ final case class ReadPiece(partition: Int, maps: Option[(Int, Int)] = None, deal
   def isWhole: Boolean = maps.isEmpty && deal.isEmpty
 }
 
+/** What is known of the heaviest keys of a shuffle. */
+sealed trait HeavyKeys
+
+/** From an earlier run on the same rows. */
+final case class KnownKeys(shares: Seq[KeyShare]) extends HeavyKeys
+
 /**
  * @param rows of the whole shuffle
  * @param counts of sampled rows of some partitions, complete when the stage is
  */
-final case class SampledKeys(keys: Seq[Expression], rows: Long, counts: KeyAccumulator)
+final case class SampledKeys(keys: Seq[Expression], rows: Long, counts: KeyAccumulator) extends HeavyKeys
 
 /** A read that is about to run. */
-final case class SkewRun(rdd: Int, keys: Option[SampledKeys])
+final case class SkewRun(rdd: Int, keys: Option[HeavyKeys])
 
 /** Reads a written shuffle by `tasks`, in the order of their start; Spark's own read knows ranges of neighbours only. */
 final case class SkewReadExec(child: SparkPlan, tasks: Seq[Seq[ReadPiece]]) extends UnaryExecNode {
@@ -68,7 +74,8 @@ final case class SkewReadExec(child: SparkPlan, tasks: Seq[Seq[ReadPiece]]) exte
       val keys = if (heavy.isEmpty) None else sample
       val rdd = new PiecesRDD(read, blocks.toArray, keys.map(_._1))
       getTagValue(SkewReadExec.onRun).foreach { told =>
-        Guard.run(sparkContext.conf, "a note on a stage")(told(SkewRun(rdd.id, keys.map(_._2))))
+        val known = getTagValue(SkewReadExec.known).map(KnownKeys(_))
+        Guard.run(sparkContext.conf, "a note on a stage")(told(SkewRun(rdd.id, known.orElse(keys.map(_._2)))))
       }
       rdd
     case other => throw new IllegalStateException(s"a skew read of ${other.nodeName}, expected a query stage")
@@ -113,6 +120,9 @@ object SkewReadExec {
 
   /** Told what runs. Adaptive execution may still drop a changed stage; what was decided counts once it runs. */
   val onRun: TreeNodeTag[SkewRun => Unit] = TreeNodeTag[SkewRun => Unit]("spark_regions.skew.onRun")
+
+  /** The heaviest keys, where they need not be counted. */
+  val known: TreeNodeTag[Seq[KeyShare]] = TreeNodeTag[Seq[KeyShare]]("spark_regions.skew.known")
 
   /** Partitions whose keys are to be counted. */
   val sampled: TreeNodeTag[Set[Int]] = TreeNodeTag[Set[Int]]("spark_regions.skew.sampled")

@@ -6,7 +6,7 @@ import org.apache.spark.SparkContext
 import org.apache.spark.internal.config.MEMORY_FRACTION
 import org.apache.spark.sql.execution.SortExec
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.regions.RegionsConf
+import org.apache.spark.sql.regions.{KeyShare, RegionsConf}
 
 /** The `skew` message of docs/protocol.md. */
 private[skew] object SkewRequest {
@@ -79,6 +79,17 @@ private[skew] object SkewRequest {
       }
     )
   }
+
+  /** The `keys` event of docs/protocol.md. */
+  def counted(query: Long, key: StageKey, operator: String, keys: Seq[KeyShare]): JavaMap[String, Any] = record(
+    "type" -> "observe",
+    "event" -> "keys",
+    "query" -> query,
+    "shape" -> key.shape,
+    "lineage" -> key.lineage.orNull,
+    "operator" -> operator,
+    "keys" -> keys.map(each => record("key" -> each.key, "share" -> each.share, "error" -> each.error))
+  )
 
   def apply(query: Long, deadlineMillis: Long, conf: SQLConf, stage: (String, Any)*): JavaMap[String, Any] = record(
     "type" -> "skew",
