@@ -26,20 +26,21 @@ def skew(location: StoreLocation, as_json: bool, limit: int) -> None:
     from spark_regions.store.stages import counted_stages
 
     found: list[CountedStage] = []
+    count = 0
     if location.exists():
         with opened(location) as store:
-            found = store.catalog.read(counted_stages)
+            found, count = store.catalog.read(lambda connection: counted_stages(connection, max(limit, 0)))
     now = time.time()
-    records = [_record(stage, now) for stage in found[: max(limit, 0)]]
+    records = [_record(stage, now) for stage in found]
     if as_json:
         click.echo(json.dumps(records, indent=2))
         return
     for record in records:
         click.echo("\n".join(_lines(record)))
-    if not found:
+    if not count:
         click.echo("No keys were counted yet: no stage had to be arranged, or spark.regions.skew.keys is false.")
-    elif len(found) > len(records):
-        click.echo(f"and {len(found) - len(records)} more; --limit shows them")
+    elif count > len(records):
+        click.echo(f"and {count - len(records)} more; --limit shows them")
 
 
 def _record(stage: CountedStage, now: float) -> dict[str, Any]:

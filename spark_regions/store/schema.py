@@ -39,6 +39,18 @@ def _moments(name: str) -> list[Column[float]]:
     ]
 
 
+def _of_stages(name: str) -> Table:
+    return Table(
+        name,
+        METADATA,
+        Column("shape", _DIGEST, nullable=False),
+        Column("lineage", _DIGEST, nullable=False),
+        Column("body", LargeBinary, nullable=False),
+        Column("last", Float, nullable=False),
+        PrimaryKeyConstraint("shape", "lineage"),
+    )
+
+
 META = Table(
     "meta",
     METADATA,
@@ -112,25 +124,7 @@ STEP = Table(
     PrimaryKeyConstraint("run_id", "position"),
 )
 
-STAGE = Table(
-    "stage",
-    METADATA,
-    Column("shape", _DIGEST, nullable=False),
-    Column("lineage", _DIGEST, nullable=False),
-    Column("body", LargeBinary, nullable=False),
-    Column("last", Float, nullable=False),
-    PrimaryKeyConstraint("shape", "lineage"),
-)
-
-STAGE_KEYS = Table(
-    "stage_keys",
-    METADATA,
-    Column("shape", _DIGEST, nullable=False),
-    Column("lineage", _DIGEST, nullable=False),
-    Column("body", LargeBinary, nullable=False),
-    Column("last", Float, nullable=False),
-    PrimaryKeyConstraint("shape", "lineage"),
-)
+STAGE, STAGE_KEYS = _of_stages("stage"), _of_stages("stage_keys")
 
 ENTRY = Table(
     "entry",

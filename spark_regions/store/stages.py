@@ -40,15 +40,17 @@ class CountedStage:
     last: float
 
 
-def counted_stages(connection: sa.Connection) -> list[CountedStage]:
-    """Those whose keys were counted, the last one first."""
+def counted_stages(connection: sa.Connection, limit: int) -> tuple[list[CountedStage], int]:
+    """The last of those whose keys were counted, the newest first, and how many there are."""
     same = sa.and_(STAGE.c.shape == STAGE_KEYS.c.shape, STAGE.c.lineage == STAGE_KEYS.c.lineage)
     query = (
         sa.select(STAGE_KEYS.c.body, STAGE.c.body.label("history"), STAGE_KEYS.c.last)
         .select_from(STAGE_KEYS.outerjoin(STAGE, same))
         .order_by(STAGE_KEYS.c.last.desc())
+        .limit(limit)
     )
-    return [CountedStage(row.body, row.history, row.last) for row in connection.execute(query)]
+    count = connection.execute(sa.select(sa.func.count()).select_from(STAGE_KEYS)).scalar() or 0
+    return [CountedStage(row.body, row.history, row.last) for row in connection.execute(query)], count
 
 
 def prune_stages(connection: sa.Connection) -> None:
