@@ -46,8 +46,13 @@ def register(spark: SparkSession, tables: Mapping[str, str]) -> Answer:
     return {}
 
 
-def query(spark: SparkSession, text: str) -> Answer:
-    """Seconds from the text to the rows, and those until everything that the query left behind is done."""
+def query(spark: SparkSession, text: str, confs: Mapping[str, str] = {}) -> Answer:
+    """Seconds from the text to the rows, and those until everything that the query left behind is done.
+
+    :param confs: of the session from now on
+    """
+    for key, value in confs.items():
+        spark.conf.set(key, value)
     return _measured(spark, lambda: spark.sql(text).collect())
 
 
@@ -98,7 +103,7 @@ def _written(spark: SparkSession, text: str) -> Answer:
 
         answer = _with_tasks(spark, text, write)
         files = spark.read.parquet(folder)
-        sums = files.agg(F.count("*"), F.sum(F.xxhash64("*") % 1_000_003)).collect()
+        sums: list[tuple[Any, ...]] = list(files.agg(F.count("*"), F.sum(F.xxhash64("*") % 1_000_003)).collect())
         if "ORDER BY k" in text:
             ends = files.groupBy(F.input_file_name()).agg(F.min("k"), F.max("k")).orderBy(F.input_file_name()).collect()
             bounds = [bound for _, low, high in ends for bound in (low, high)]

@@ -198,7 +198,9 @@ class Session:
             self._held.pop(str(event["entry"]), None)
             self.store.abandon(str(event["entry"]), f"{event.get('code', '')} {event.get('detail', '')}".strip()[:1000])
         elif kind == "stage":
-            self.graph.record_stage(*stage_key(event), observed(event).encode())
+            history = observed(event)
+            if history.whole:
+                self.graph.record_stage(*stage_key(event), history.encode())
         elif kind == "keys":
             self.graph.record_stage_keys(*stage_key(event), shares(event).encode())
         elif kind == "released":

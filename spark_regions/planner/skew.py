@@ -52,7 +52,10 @@ def learned(graph: OperatorGraph, message: Mapping[str, Any]) -> Learned | None:
         return None
     try:
         found = graph.stage(shape, lineage)
-        return None if found is None else Learned(StageHistory.decode(found[1]), bool(lineage) and found[0] == lineage)
+        history = None if found is None else StageHistory.decode(found[1])
+        if found is None or history is None or not history.whole:
+            return None
+        return Learned(history, bool(lineage) and found[0] == lineage)
     except (StoreError, InvalidRequest) as problem:
         log.warning("a stage is decided on without what it took before: %s", problem)
         return None

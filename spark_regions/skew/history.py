@@ -41,6 +41,15 @@ class StageHistory:
         alike = abs(sum(sizes) - self.size) <= SAME_BYTES * self.size
         return same_rows and alike and bool(self.seconds) and len(self.seconds) == len(sizes)
 
+    @property
+    def whole(self) -> bool:
+        """Whether it tells what partitions take.
+
+        Slices take their time otherwise: their partners come once for each, or are looked up instead of sorted. A stage
+        that was cut is decided on by its sizes again, or by a run before it.
+        """
+        return bool(self.seconds)
+
     def encode(self) -> bytes:
         seconds = [round(each, 4) for each in self.seconds]
         return json.dumps({"model": asdict(self.model), "seconds": seconds, "size": self.size}).encode()

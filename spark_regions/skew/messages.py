@@ -64,6 +64,7 @@ def _shuffle(record: Any) -> Shuffle:
         raise ValueError(f"keys outside of all partitions: {outside}")
     blocks = {int(at): tuple(int(each) for each in sizes) for at, sizes in record.get("blocks", {}).items()}
     sizes = tuple(int(each) for each in record["bytes"])
+    data, count = int(record.get("dataBytes", 0)), sum(rows)
     return Shuffle(
         bytes=sizes,
         rows=rows,
@@ -71,5 +72,8 @@ def _shuffle(record: Any) -> Shuffle:
         maps=int(record.get("maps", 1)),
         blocks=blocks,
         repeatable=bool(record.get("repeatable", False)),
-        data_ratio=max(int(record.get("dataBytes", 0)) / max(sum(sizes), 1), 1.0),
+        # All rows taken for one width, as they are before they are compressed.
+        data=tuple(max(data * each / count, float(size)) for size, each in zip(sizes, rows, strict=True))
+        if count
+        else (),
     )

@@ -142,7 +142,7 @@ def _whole_partition(stage: Stage, number: int, seconds: float, target: float, c
         allowed is not Spread.AS_KEYS
         and stage.hashable
         and other is not None
-        and again * other.data_ratio <= TABLE_BYTES
+        and other.in_memory(number) <= TABLE_BYTES
     )
     split = Split(number, None, wanted, side, other is not None, unmatched=unmatched, hashed=looked_up)
     if not stage.observed:
@@ -176,7 +176,7 @@ def _whole_refusal(stage: Stage) -> Decline:
 def _cut_bytes(stage: Stage, side: Input, number: int) -> float:
     """An input whose unmatched rows take a pass of their own is read twice, and should be worth it."""
     shuffle = stage.input(side)
-    size = shuffle.bytes[number] if shuffle else 0
+    size = shuffle.in_memory(number) if shuffle else 0.0
     return size if spread(stage.operator, side) is Spread.ANY else size / 2
 
 

@@ -63,7 +63,7 @@ class Shuffle:
     :param maps: number of map tasks
     :param blocks: of a partition, the bytes from each map task, where known
     :param repeatable: a map task that runs again writes the same rows in the same order
-    :param data_ratio: bytes in memory, before they were compressed, by bytes in the shuffle
+    :param data: bytes in memory of each partition, before they were compressed; empty where unknown
     """
 
     bytes: tuple[int, ...]
@@ -72,7 +72,15 @@ class Shuffle:
     maps: int = 1
     blocks: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     repeatable: bool = False
-    data_ratio: float = 1.0
+    data: tuple[float, ...] = ()
+
+    def in_memory(self, partition: int) -> float:
+        """Bytes of a partition's rows once they are read."""
+        return self.data[partition] if self.data else float(self.bytes[partition])
+
+    def expansion(self, partition: int) -> float:
+        """Bytes in memory by bytes in the shuffle."""
+        return self.in_memory(partition) / (self.bytes[partition] or 1)
 
     def key_rows(self) -> dict[str, float]:
         """Rows of each heavy key: the middle of its bounds, made narrower by what its partition holds."""
@@ -178,7 +186,7 @@ class Stage:
     def data(self, partition: int) -> float:
         """Bytes in memory of a partition's rows, of all inputs."""
         inputs = filter(None, (self.left, self.right))
-        return sum(shuffle.bytes[partition] * shuffle.data_ratio for shuffle in inputs)
+        return sum(shuffle.in_memory(partition) for shuffle in inputs)
 
     def spill_seconds(self, data: float, costs: Costs) -> float:
         """What a task with so many bytes takes longer than its rows tell, since it sorts them in parts."""

@@ -175,8 +175,10 @@ class _Pieces:
         if split.hashed or self.as_keys(split) or self._stage.operator is Operator.PARTITION_WINDOW:
             return 0.0
         shuffle, other = self._stage.input(split.spread), self._stage.input(split.spread.other)
-        copied = self.other_bytes(split) * other.data_ratio if other and split.replicate else 0.0
-        return copied + (self.bytes(split) * shuffle.data_ratio * self._part(split, piece.slice) if shuffle else 0.0)
+        at = split.partition
+        copied = self.other_bytes(split) * other.expansion(at) if other and split.replicate else 0.0
+        own = self.bytes(split) * shuffle.expansion(at) if shuffle else 0.0
+        return copied + own * self._part(split, piece.slice)
 
     def seconds(self, piece: Piece) -> float:
         place = (piece.partition, piece.key)

@@ -321,6 +321,10 @@ NOT_SALTED = {
     "JOIN (SELECT n, explode(sequence(0, 3)) AS k FROM light1) b ON a.k_int = b.k",
     "a random column beside": "SELECT a.n, a.r > 2 AS r, b.n FROM (SELECT *, rand() AS r FROM heavy1) a "
     "JOIN light1 b ON a.k_int = b.k_int",
+    "a random choice": "SELECT a.n, b.n FROM (SELECT n, IF(rand() < 2, k_int, 0) AS k FROM heavy1) a "
+    "JOIN light1 b ON a.k = b.k_int",
+    "a hash that is the key": "SELECT pmod(hash(k_int), 100) AS h, collect_list(n) AS all FROM heavy1 "
+    "GROUP BY pmod(hash(k_int), 100)",
 }
 
 

@@ -48,10 +48,12 @@ def test_a_task_of_several_partitions_is_divided_by_what_the_others_tell() -> No
     assert found.seconds[0] + found.model.fixed == pytest.approx(1.1)
 
 
-def test_of_slices_only_the_rate_is_learned() -> None:
-    found = observed(ran(seconds=[1.0, 1.0], tasks=[[0, 1, 2], [3, 4]]))
-    assert found.seconds == ()
-    assert found.model.seconds_per_byte == pytest.approx(2.0 / (50 * MB))
+CUT = [[0, 1, 2], [], [3, 4]]
+
+
+def test_slices_tell_nothing_of_partitions() -> None:
+    found = observed(ran(seconds=[1.0, 1.0, 1.0], tasks=CUT))
+    assert not found.whole and observed(ran()).whole
 
 
 def test_two_tasks_tell_no_fixed_part() -> None:
@@ -108,6 +110,15 @@ def test_what_bytes_do_not_show_is_started_first(service: Service) -> None:
     assert spec["kind"] == "order" and spec["tasks"][0] == [2]
     assert spec["predictedMakespan"] == pytest.approx(8.0, abs=0.2)
     assert spec["plainMakespan"] > 8.9
+
+
+def test_a_stage_that_was_cut_is_decided_on_as_before(service: Service) -> None:
+    cut = ran(seconds=[3.0, 4.0, 2.0], tasks=CUT)
+    service.handle(cut)
+    assert not service.handle(asked())["learned"]  # type: ignore[index]
+    service.handle(ran())
+    service.handle(cut)
+    assert service.handle(asked())["spec"]["tasks"][0] == [2]  # type: ignore[index]
 
 
 def test_tomorrows_rows_are_predicted_by_their_size(service: Service) -> None:

@@ -9,7 +9,7 @@ import org.apache.spark.sql.catalyst.FunctionIdentifier
 import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Expression, ExpressionInfo}
 import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
+import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan, SparkStrategy}
 import org.apache.spark.sql.regions.exec.RegionsStrategy
 import org.apache.spark.sql.regions.rules.{LineageRule, SharedDataFramesRule}
 import org.apache.spark.sql.regions.skew.SkewRule
@@ -38,6 +38,7 @@ import org.apache.spark.sql.types.StringType
  *     ▼
  *   adaptive execution, for each stage whose inputs are written
  *     │  queryStageRules      after Spark's own: tasks of a skewed stage are arranged otherwise
+ *     │  columnarRules        the rows of a shuffle that it is about to write are counted by partition
  *     ▼
  *   execution                 RegionsRuntime's listeners; not registered here, since they belong to the context
  * }}}
@@ -72,6 +73,7 @@ class RegionsExtensions extends SparkSessionExtensionsProvider with Logging {
     preCBORules.foreach(build => extensions.injectPreCBORule(guarded(build)))
     strategies.foreach(build => extensions.injectPlannerStrategy(guardedStrategy(build)))
     stagePreparations.foreach(build => extensions.injectQueryStagePrepRule(ifActive(build, InactiveStage)))
+    columnarRules.foreach(build => extensions.injectColumnar(ifActive(build, InactiveColumnar)))
     queryStageRules.foreach(build => extensions.injectQueryStageOptimizerRule(ifActive(build, InactiveStage)))
   }
 }
@@ -93,6 +95,11 @@ object RegionsExtensions {
   val stagePreparations: Seq[SparkSession => Rule[SparkPlan]] = Seq {
     case session: classic.SparkSession => SkewRule.ofSorts(session)
     case _ => InactiveStage
+  }
+
+  val columnarRules: Seq[SparkSession => ColumnarRule] = Seq {
+    case session: classic.SparkSession => SkewRule.ofRows(session)
+    case _ => InactiveColumnar
   }
 
   val queryStageRules: Seq[SparkSession => Rule[SparkPlan]] = Seq {
@@ -157,6 +164,8 @@ object RegionsExtensions {
   private object InactiveStage extends Rule[SparkPlan] {
     override def apply(plan: SparkPlan): SparkPlan = plan
   }
+
+  private object InactiveColumnar extends ColumnarRule
 
   private object InactiveStrategy extends SparkStrategy {
     override def apply(plan: LogicalPlan): Seq[SparkPlan] = Nil

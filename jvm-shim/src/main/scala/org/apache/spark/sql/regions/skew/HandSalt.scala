@@ -14,7 +14,8 @@ import org.apache.spark.sql.types._
  * Keys to which the user has added a salt: who did that has dealt with the skew.
  *
  * A salt is a random number (`rand`, `monotonically_increasing_id`, …), the remainder of a hash, or, on the side that is
- * multiplied, an integer exploded from a constant list beside another key.
+ * multiplied, an integer exploded from a constant list. It is added to something: a key that is nothing but such a value
+ * is a key, and a random number that only tells which of two values to take is none of them.
  */
 private[skew] object HandSalt {
 
@@ -22,24 +23,40 @@ private[skew] object HandSalt {
   def of(input: ReduceInput): Option[String] = input.stage.shuffle.outputPartitioning match {
     case hash: HashPartitioningLike =>
       val defined = definitions(input.stage.plan)
-      hash.expressions.iterator.flatMap(salt(_, defined, alone = hash.expressions.length == 1)).nextOption()
+      val found = hash.expressions.map(parts(_, defined)).foldLeft(Parts())(_ and _)
+      found.salt.filter(_ => found.salted)
     case _ => None
   }
 
-  private def salt(key: Expression, defined: Map[ExprId, Expression], alone: Boolean): Option[String] = {
-    val seen = mutable.Set.empty[ExprId]
-    def from(expression: Expression, bare: Boolean): Option[String] = expression match {
-      case column: Attribute =>
-        defined.get(column.exprId).filter(_ => seen.add(column.exprId)).flatMap(from(_, bare))
-      case generator: Generator => if (bare || !isList(generator)) None else Some(generator.prettyName)
-      case random: Nondeterministic => Some(random.prettyName)
+  /**
+   * What a key is made of.
+   *
+   * @param salted whether there is anything besides the salt
+   */
+  private final case class Parts(salt: Option[String] = None, salted: Boolean = false) {
+    def and(other: Parts): Parts = Parts(salt.orElse(other.salt), salted || other.salted)
+  }
+
+  private def parts(key: Expression, defined: Map[ExprId, Expression]): Parts = {
+    val seen = mutable.Map.empty[ExprId, Parts]
+    def all(expressions: Seq[Expression]): Parts = expressions.map(from).foldLeft(Parts())(_ and _)
+    def from(expression: Expression): Parts = expression match {
+      case column: Attribute => seen.getOrElse(
+          column.exprId, {
+            seen(column.exprId) = Parts()
+            val found = defined.get(column.exprId).fold(Parts(salted = true))(from)
+            seen(column.exprId) = found
+            found
+          })
+      case generator: Generator if isList(generator) => Parts(Some(generator.prettyName))
+      case random: Nondeterministic => Parts(Some(random.prettyName))
       case remainder @ (_: Pmod | _: Remainder | _: BitwiseAnd) if hashed(remainder, defined) =>
-        Some(s"${remainder.prettyName} of a hash")
-      case Alias(child, _) => from(child, bare)
-      case cast: Cast => from(cast.child, bare)
-      case other => other.children.iterator.flatMap(from(_, bare = false)).nextOption()
+        Parts(Some(s"${remainder.prettyName} of a hash"))
+      case If(_, one, other) => all(Seq(one, other))
+      case CaseWhen(branches, otherwise) => all(branches.map(_._2) ++ otherwise)
+      case other => all(other.children)
     }
-    from(key, alone)
+    from(key)
   }
 
   private def hashed(remainder: Expression, defined: Map[ExprId, Expression]): Boolean =

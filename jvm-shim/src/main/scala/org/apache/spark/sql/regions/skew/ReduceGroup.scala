@@ -269,10 +269,12 @@ object ReduceGroup {
   private[skew] def repeats(expression: Expression): Boolean =
     expression.deterministic && !expression.exists(_.isInstanceOf[UserDefinedExpression])
 
+  /** Shuffles whose rows may be read by other tasks. */
+  private[skew] val origins: Seq[ShuffleOrigin] = Seq(ENSURE_REQUIREMENTS, REPARTITION_BY_COL)
+
   /** Packing keeps the rows of a key together, but not the number of partitions, nor the order of ranges. */
   private def movable(input: ReduceInput): Boolean = {
     val shuffle = input.stage.shuffle
-    val origins = Seq(ENSURE_REQUIREMENTS, REPARTITION_BY_COL)
     origins.contains(shuffle.shuffleOrigin) && !shuffle.supportsColumnar &&
     shuffle.outputPartitioning.isInstanceOf[HashPartitioningLike] && shuffle.numPartitions > 1
   }

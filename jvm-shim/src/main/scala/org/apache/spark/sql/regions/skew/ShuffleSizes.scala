@@ -27,10 +27,19 @@ final class ShuffleSizes(val stage: ShuffleQueryStageExec) {
     }
   }
 
-  /** Rows of each partition, as if all were of one width. */
-  def rowsByPartition: Array[Long] = {
-    val total = math.max(bytes.sum, 1L)
-    bytes.map(size => (rows.getOrElse(0L).toDouble * size / total).round)
+  /** Rows of each partition: by a sample of what was written, else as if all were of one width. */
+  lazy val rowsByPartition: Array[Long] = {
+    val weights = sampled.getOrElse(bytes)
+    val total = math.max(weights.sum, 1L)
+    weights.map(weight => (rows.getOrElse(0L).toDouble * weight / total).round)
+  }
+
+  /** What a partition's share of the work is told by. */
+  def weights: Array[Long] = if (sampled.isDefined) rowsByPartition else bytes
+
+  private def sampled: Option[Array[Long]] = stage.shuffle.child match {
+    case counted: RowCountsExec => counted.sampled.filter(_.length == bytes.length)
+    case _ => None
   }
 
   /** Whether a map task that runs again writes the same rows in the same order: it reads files, and row by row. */
@@ -51,7 +60,7 @@ object ShuffleSizes {
     case _: QueryStageExec => false
     case _: FileSourceScanExec | _: LocalTableScanExec | _: RangeExec => true
     case _: ProjectExec | _: FilterExec | _: WholeStageCodegenExec | _: InputAdapter | _: ColumnarToRowExec |
-        _: GenerateExec | _: CoalesceExec | _: UnionExec =>
+        _: GenerateExec | _: CoalesceExec | _: UnionExec | _: RowCountsExec =>
       plan.expressions.forall(unchanging) && plan.children.forall(repeats)
     case _ => false
   }

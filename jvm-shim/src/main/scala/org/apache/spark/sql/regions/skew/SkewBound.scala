@@ -8,10 +8,13 @@ private[skew] object SkewBound {
   /** What a core reads and works through while a decision is asked for and a further stage starts, some 0.2 s. */
   val bytesWorthAsking: Double = 8e6
 
+  /** As many rows of any width take as long. */
+  val rowsWorthAsking: Double = 1e6
+
   /**
-   * Bytes by which the core that ends last, of tasks that start in their order, exceeds a fair share.
+   * Bytes or rows by which the core that ends last, of tasks that start in their order, exceeds a fair share.
    *
-   * @param tasks bytes
+   * @param tasks bytes or rows
    */
   def gain(tasks: Seq[Double], cores: Int): Double = {
     val loads = mutable.PriorityQueue.fill(math.max(cores, 1))(0.0)(Ordering[Double].reverse)

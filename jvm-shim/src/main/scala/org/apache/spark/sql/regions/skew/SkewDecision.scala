@@ -73,11 +73,15 @@ private[skew] final class SkewDecision(session: SparkSession, runtime: RegionsRu
   private def worthAsking: Boolean = if (group.opaque) gain > 0 else worthTelling
 
   private def worthTelling: Boolean =
-    gain > (if (conf.getConf(RegionsConf.skewStrategy) == "always") 0 else SkewBound.bytesWorthAsking)
+    gain > (if (conf.getConf(RegionsConf.skewStrategy) == "always") 0 else 1)
 
+  /** By bytes or by rows, whatever is more of what is worth asking about. */
   private lazy val gain: Double = {
-    val together = sizes.map(_.bytes).transpose.map(_.sum.toDouble)
-    SkewBound.gain(group.inputs.head.tasks.map(_.map(together).sum), cores)
+    def of(each: ShuffleSizes => Array[Long]): Double = {
+      val together = sizes.map(each).transpose.map(_.sum.toDouble)
+      SkewBound.gain(group.inputs.head.tasks.map(_.map(together).sum), cores)
+    }
+    math.max(of(_.bytes) / SkewBound.bytesWorthAsking, of(_.rowsByPartition) / SkewBound.rowsWorthAsking)
   }
 
   /** @param read whole partitions of each task */
@@ -96,10 +100,11 @@ private[skew] final class SkewDecision(session: SparkSession, runtime: RegionsRu
   private def sampled(spec: SkewSpec, read: SkewReadExec): Option[Set[Int]] =
     group.inputs.zip(sizes).zipWithIndex.collectFirst {
       case ((input, size), at) if input.stage eq read.child =>
-        val fair = size.bytes.sum.toDouble / cores
+        val weights = size.weights
+        val fair = weights.sum.toDouble / cores
         val copied =
           spec.splits.values.filter(split => group.join.isDefined && split.left != (at == 0)).map(_.partition).toSet
-        size.bytes.indices.filter(p => size.bytes(p) > fair / 2 && !copied(p)).toSet
+        weights.indices.filter(p => weights(p) > fair / 2 && !copied(p)).toSet
     }.filter(_ => conf.getConf(RegionsConf.skewKeys))
 
   private def parsed(answer: JsonNode): Either[Refusal, SkewSpec] =

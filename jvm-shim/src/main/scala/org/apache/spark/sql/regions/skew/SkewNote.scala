@@ -137,15 +137,15 @@ private[skew] final case class SkewNote(
 
   /** The heaviest first. */
   private def splits(spec: SkewSpec): Seq[SkewSplit] = {
-    val sizes = inputs.map(new ShuffleSizes(_).bytes)
+    val sizes = inputs.map(new ShuffleSizes(_).weights)
     spec.splits.values.toSeq.map { split =>
-      val bytes = sizes(if (split.left || sizes.length == 1) 0 else 1)
+      val weights = sizes(if (split.left || sizes.length == 1) 0 else 1)
       val cut = if (split.maps.isEmpty) "row by row" else "by map tasks"
       val how = if (split.hashed) s"$cut, by a hash table" else cut
       SkewSplit(
         split.partition,
         if (split.left) "left" else "right",
-        bytes(split.partition).toDouble / math.max(bytes.sum, 1L),
+        weights(split.partition).toDouble / math.max(weights.sum, 1L),
         split.slices,
         if (split.unmatched) s"$how, unmatched rows apart" else how
       )

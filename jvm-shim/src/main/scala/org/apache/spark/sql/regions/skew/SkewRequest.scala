@@ -26,9 +26,8 @@ private[skew] object SkewRequest {
       cores: Int,
       deadlineMillis: Long,
       conf: SQLConf): JavaMap[String, Any] = {
-    val total = sizes.map(_.bytes.sum).sum
     val salts = group.inputs.flatMap(HandSalt.of)
-    val inputs = if (group.splittable) sizes.map(input(_, total, cores)) else Seq(together(sizes))
+    val inputs = if (group.splittable) sizes.map(input(_, sizes, cores)) else Seq(together(sizes))
     val request = apply(
       query,
       deadlineMillis,
@@ -101,10 +100,13 @@ private[skew] object SkewRequest {
   )
 
   /** Blocks of those partitions that may be cut: an eighth of a core's fair share is the smallest task that is tried. */
-  private def input(sizes: ShuffleSizes, total: Long, cores: Int): JavaMap[String, Any] = {
-    val least = total / (8L * cores)
-    val large = sizes.bytes.indices.filter(sizes.bytes(_) > least).sortBy(-sizes.bytes(_))
-    val blocks = large.take(blocksTold / math.max(sizes.maps, 1)).flatMap(at => sizes.blocks(at).map(at.toString -> _))
+  private def input(sizes: ShuffleSizes, all: Seq[ShuffleSizes], cores: Int): JavaMap[String, Any] = {
+    def large(of: ShuffleSizes => Array[Long]): Set[Int] = {
+      val (own, least) = (of(sizes), all.map(of(_).sum).sum / (8L * cores))
+      own.indices.filter(own(_) > least).toSet
+    }
+    val cut = (large(_.bytes) ++ large(_.rowsByPartition)).toSeq.sortBy(-sizes.weights(_))
+    val blocks = cut.take(blocksTold / math.max(sizes.maps, 1)).flatMap(at => sizes.blocks(at).map(at.toString -> _))
     record(
       "bytes" -> sizes.bytes,
       "rows" -> sizes.rowsByPartition,

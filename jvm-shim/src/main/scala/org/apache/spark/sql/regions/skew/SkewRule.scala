@@ -5,7 +5,7 @@ import scala.annotation.tailrec
 import org.apache.spark.sql
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.AQEShuffleReadRule
 import org.apache.spark.sql.execution.exchange._
 import org.apache.spark.sql.internal.SQLConf
@@ -17,7 +17,7 @@ import org.apache.spark.sql.regions._
  */
 final class SkewRule(session: SparkSession) extends AQEShuffleReadRule {
 
-  override protected def supportedShuffleOrigins: Seq[ShuffleOrigin] = Seq(ENSURE_REQUIREMENTS, REPARTITION_BY_COL)
+  override protected def supportedShuffleOrigins: Seq[ShuffleOrigin] = ReduceGroup.origins
 
   override def apply(plan: SparkPlan): SparkPlan =
     if (!session.sessionState.conf.getConf(RegionsConf.skewEnabled)) plan
@@ -56,4 +56,5 @@ object SkewRule {
   /** Typed as Spark's class, so that a caller can be linked where these classes cannot. */
   def of(session: SparkSession): Rule[SparkPlan] = new SkewRule(session)
   def ofSorts(session: SparkSession): Rule[SparkPlan] = new SortTiesRule(session)
+  def ofRows(session: SparkSession): ColumnarRule = new RowCountsRule(session)
 }
