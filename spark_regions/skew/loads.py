@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import inf, sqrt
 
 READ_BYTES_PER_SECOND = 50e6
 SECONDS_PER_ROW = 2e-7
@@ -66,7 +66,11 @@ def fit(observed: Iterable[TaskTime]) -> LoadModel:
 
 
 def _line(sizes: Sequence[int], seconds: Sequence[float]) -> tuple[float, float]:
-    """Fixed part and slope, both at least 0, of least squares weighted by 1 / seconds²."""
+    """Fixed part and slope, both at least 0, of least squares weighted by 1 / seconds².
+
+    A fixed part is taken for one only where it is two standard errors from none, and sizes differ by a factor of two:
+    tasks of about one size say nothing of it, and all that they take would seem to be theirs whatever they read.
+    """
     weight = [1 / each**2 for each in seconds]
     total = sum(weight)
     mean_size = sum(w * size for w, size in zip(weight, sizes, strict=True)) / total
@@ -74,14 +78,26 @@ def _line(sizes: Sequence[int], seconds: Sequence[float]) -> tuple[float, float]
     triples = list(zip(weight, sizes, seconds, strict=True))
     spread = sum(w * (size - mean_size) ** 2 for w, size, _ in triples)
     together = sum(w * (size - mean_size) * (each - mean_seconds) for w, size, each in triples)
-    slope = together / spread if spread else (mean_seconds / mean_size if mean_size else 0.0)
-    if slope < 0:
+    if not mean_size:
         return mean_seconds, 0.0
+    slope = max(together / spread, 0.0) if spread else 0.0
     fixed = mean_seconds - slope * mean_size
-    if fixed < 0:
+    alike = max(sizes) < 2 * min(sizes)
+    if alike or fixed <= 2 * _intercept_error(triples, fixed, slope, mean_size, spread):
         squares = sum(w * size * size for w, size, _ in triples)
         return 0.0, sum(w * size * each for w, size, each in triples) / squares
     return fixed, slope
+
+
+def _intercept_error(
+    triples: Sequence[tuple[float, int, float]], fixed: float, slope: float, mean_size: float, spread: float
+) -> float:
+    """Standard error of a line's fixed part."""
+    if not spread:
+        return inf
+    off = sum(w * (each - fixed - slope * size) ** 2 for w, size, each in triples)
+    total = sum(w for w, _, _ in triples)
+    return sqrt(off / max(len(triples) - 2, 1) * (1 / total + mean_size**2 / spread))
 
 
 def _residue(model: LoadModel, tasks: Sequence[TaskTime]) -> float:

@@ -56,6 +56,21 @@ def test_slices_tell_nothing_of_partitions() -> None:
     assert not found.whole and observed(ran()).whole
 
 
+@pytest.mark.parametrize("trend", [-1, 0, 1])
+def test_tasks_of_one_size_tell_no_fixed_part(trend: int) -> None:
+    """Adaptive execution makes tasks of about one size; whether the larger ones happened to take less says nothing."""
+    sizes = [(20 + at) * MB for at in (0, 1, 0, 2, 1, 2)]
+    seconds = [0.6 + trend * 0.02 * at + 0.03 * (number % 2) for number, at in enumerate((0, 1, 0, 2, 1, 2))]
+    model = observed(ran(sizes, seconds)).model
+    assert model.fixed == 0.0
+    assert model.predict(20 * MB, 20 * MB // 100) == pytest.approx(0.6, rel=0.1)
+
+
+def test_tasks_of_many_sizes_that_take_alike_tell_one() -> None:
+    sizes = [each * MB for each in (1, 40, 5, 20, 80, 2)]
+    assert observed(ran(sizes, [1.0, 1.02, 0.99, 1.01, 1.0, 1.01])).model.fixed == pytest.approx(1.0, abs=0.02)
+
+
 def test_two_tasks_tell_no_fixed_part() -> None:
     """A line through two points would say that each task takes 2.9 s whatever it reads."""
     model = observed(ran([10 * MB, 11 * MB], [3.0, 3.01])).model
