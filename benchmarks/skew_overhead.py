@@ -40,14 +40,9 @@ FORCED: dict[str, dict[str, str] | None] = {
     "plain": None,
     "always": NOTHING_KEPT | {"spark.regions.skew.strategy": "always"},
 }
-WITH = {"spark.regions.skew.enabled": "true"}
-WITHOUT = {"spark.regions.skew.enabled": "false"}
-SETTINGS = {"without": WITHOUT, "with": WITH, "again": WITHOUT}
-COUNTED = {
-    "without": {"spark.regions.skew.keys": "false"},
-    "with": {"spark.regions.skew.keys": "true"},
-    "again": {"spark.regions.skew.keys": "false"},
-}
+TURNS = {"without": "false", "with": "true", "again": "false"}
+REPAIRED = {side: {"spark.regions.skew.enabled": value} for side, value in TURNS.items()}
+COUNTED = {side: {"spark.regions.skew.keys": value} for side, value in TURNS.items()}
 SKETCHED = ("full_join", "partition_window", "broadcast_join")
 SHUFFLED = {"spark.sql.autoBroadcastJoinThreshold": "-1"}
 PARTITIONS = {"spark.sql.shuffle.partitions": "16"}
@@ -94,7 +89,7 @@ def overhead(options: Options) -> dict[str, Any]:
             driver.register(folder)
             for place, (query, text) in enumerate(queries.items()):
                 name = f"{suite}q{query}"
-                seconds[name], same = _alternated(driver, SETTINGS, partial(_same, text), options.rounds, place)
+                seconds[name], same = _alternated(driver, REPAIRED, partial(_same, text), options.rounds, place)
                 differing += [] if same else [name]
         repairs, versions = driver.counter("skewRepairs"), driver.versions
     return {

@@ -52,10 +52,10 @@ def learned(graph: OperatorGraph, message: Mapping[str, Any]) -> Learned | None:
         return None
     try:
         found = graph.stage(shape, lineage)
-        history = None if found is None else StageHistory.decode(found[1])
-        if found is None or history is None or not history.whole:
+        if found is None:
             return None
-        return Learned(history, bool(lineage) and found[0] == lineage)
+        history = StageHistory.decode(found[1])
+        return Learned(history, bool(lineage) and found[0] == lineage) if history.whole else None
     except (StoreError, InvalidRequest) as problem:
         log.warning("a stage is decided on without what it took before: %s", problem)
         return None

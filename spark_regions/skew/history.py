@@ -39,7 +39,7 @@ class StageHistory:
     def measured(self, sizes: Sequence[int], same_rows: bool) -> bool:
         """Whether each of these partitions was measured by itself."""
         alike = abs(sum(sizes) - self.size) <= SAME_BYTES * self.size
-        return same_rows and alike and bool(self.seconds) and len(self.seconds) == len(sizes)
+        return same_rows and alike and self.whole and len(self.seconds) == len(sizes)
 
     @property
     def whole(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import inf, sqrt
+from math import sqrt
 
 READ_BYTES_PER_SECOND = 50e6
 SECONDS_PER_ROW = 2e-7
@@ -92,9 +92,7 @@ def _line(sizes: Sequence[int], seconds: Sequence[float]) -> tuple[float, float]
 def _intercept_error(
     triples: Sequence[tuple[float, int, float]], fixed: float, slope: float, mean_size: float, spread: float
 ) -> float:
-    """Standard error of a line's fixed part."""
-    if not spread:
-        return inf
+    """Standard error of a line's fixed part, of tasks that are not of one size."""
     off = sum(w * (each - fixed - slope * size) ** 2 for w, size, each in triples)
     total = sum(w for w, _, _ in triples)
     return sqrt(off / max(len(triples) - 2, 1) * (1 / total + mean_size**2 / spread))

@@ -1,7 +1,6 @@
 package org.apache.spark.sql.regions.skew
 
 import org.apache.spark.TaskContext
-import org.apache.spark.internal.Logging
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
@@ -100,7 +99,7 @@ final class CountAccumulator(private var sums: Array[Long] = Array.empty)
 }
 
 private[skew] final class RowSampler(partition: Expression, partitions: Int, found: CountAccumulator)
-    extends Serializable with Logging {
+    extends Serializable {
 
   def ofTask(rows: Iterator[InternalRow], context: TaskContext): Iterator[InternalRow] = {
     val counts = new Array[Long](partitions)
