@@ -69,7 +69,7 @@ def compared(options: Options) -> dict[str, Any]:
     """Rows of plain Spark, and with all stages arranged that can be."""
     suites = tpc(options.scale / 10, options.data)
     with tempfile.TemporaryDirectory(prefix="spark-regions-bench-") as folder, drivers(Path(folder), FORCED) as pair:
-        answers = turns(pair, suites, SHUFFLED | PARTITIONS, 1)[0]
+        answers = each_once(pair, suites, SHUFFLED | PARTITIONS)
         return {
             "queries_compared": len(answers["plain"]),
             "stages_arranged": pair["always"].counter("skewRepairs"),
@@ -178,23 +178,21 @@ def tpc(scale: float, folder: Path) -> Suites:
     }
 
 
-def turns(sides: dict[str, Driver], suites: Suites, confs: dict[str, str], rounds: int) -> list[Answers]:
-    """Per round, the answer of each side to each query."""
+def each_once(sides: dict[str, Driver], suites: Suites, confs: dict[str, str]) -> Answers:
+    """The answer of each side to each query."""
     for driver in sides.values():
         driver.set(confs)
-    answers: list[Answers] = []
-    for number in range(rounds):
-        answers.append({side: {} for side in sides})
-        for suite, (folder, queries) in suites.items():
-            for driver in sides.values():
-                driver.register(folder)
-            for place, (query, text) in enumerate(queries.items()):
-                name = f"{suite}q{query}"
-                for side in in_turn(list(sides), number + place):
-                    answers[-1][side][name] = sides[side].ask("query", text=text)
-                seconds = {side: round(each[name]["seconds"], 2) for side, each in answers[-1].items()}
-                same = len({each[name]["digest"] for each in answers[-1].values()}) == 1
-                print(name, seconds, "" if same else "DIFFERS", file=sys.stderr, flush=True)
+    answers: Answers = {side: {} for side in sides}
+    for suite, (folder, queries) in suites.items():
+        for driver in sides.values():
+            driver.register(folder)
+        for query, text in queries.items():
+            name = f"{suite}q{query}"
+            for side, driver in sides.items():
+                answers[side][name] = driver.ask("query", text=text)
+            seconds = {side: round(each[name]["seconds"], 2) for side, each in answers.items()}
+            same = len({each[name]["digest"] for each in answers.values()}) == 1
+            print(name, seconds, "" if same else "DIFFERS", file=sys.stderr, flush=True)
     return answers
 
 
