@@ -42,18 +42,22 @@ def adaptive_tasks(stage: Stage, costs: Costs, conf: AdaptiveConf | None = None)
     sizes = [stage.left.bytes[n] + (stage.right.bytes[n] if stage.right else 0) for n in range(len(stage.seconds))]
     target = _coalescing_target(sum(sizes), stage.cores, conf)
     tasks: list[float] = []
+    sorted_data: list[float] = []
     size = seconds = data = 0.0
 
     def close() -> None:
         nonlocal size, seconds, data
         if size:
-            tasks.append(seconds + stage.spill_seconds(data, costs) + costs.task_seconds)
+            tasks.append(seconds + costs.task_seconds)
+            sorted_data.append(data)
         size = seconds = data = 0.0
 
     for number, each in enumerate(sizes):
         if number in cuts:
             close()
-            tasks.extend(_slices(stage, number, cuts[number], costs))
+            slices = _slices(stage, number, cuts[number], costs)
+            tasks.extend(slices)
+            sorted_data.extend(stage.data(number) / len(slices) for _ in slices)
             continue
         if stage.layout_fixed or size + each > target:
             close()
@@ -61,7 +65,7 @@ def adaptive_tasks(stage: Stage, costs: Costs, conf: AdaptiveConf | None = None)
         seconds += stage.seconds[number]
         data += stage.data(number)
     close()
-    return tuple(tasks)
+    return stage.with_spills(tasks, sorted_data, costs)
 
 
 def splits_anything(stage: Stage, conf: AdaptiveConf | None = None) -> bool:

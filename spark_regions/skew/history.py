@@ -9,6 +9,7 @@ from typing import Any
 
 from spark_regions.errors import InvalidRequest
 from spark_regions.skew.loads import LoadModel, TaskTime, fit
+from spark_regions.skew.stage import Costs
 
 LEAST_FOR_LINE = 5
 """Tasks from which a fixed part can be told from the rest; of fewer only a rate is taken."""
@@ -70,7 +71,8 @@ def observed(event: Mapping[str, Any]) -> StageHistory:
     """Of a `stage` event.
 
     A task of several partitions took of each what the line through all tasks says, by its own time. Worked example:
-    tasks of (10 MB) in 1.1 s and (10 MB, 30 MB) in 8.1 s, 0.1 s of each fixed: 1.0, 2.0 and 6.0 s.
+    tasks of (10 MB) in 1.1 s and (10 MB, 30 MB) in 8.1 s, 0.1 s of each fixed: 1.0, 2.0 and 6.0 s. What a task took to
+    spill is left out: it depends on what runs beside it, and `Stage.with_spills` predicts it.
 
     :raises InvalidRequest: where a field is missing or of another type
     """
@@ -79,7 +81,7 @@ def observed(event: Mapping[str, Any]) -> StageHistory:
         rows = [int(each) for each in event["rows"]]
         tasks = [
             (
-                TaskTime(int(each["bytes"]), int(each["rows"]), float(each["seconds"])),
+                TaskTime(int(each["bytes"]), int(each["rows"]), _unspilled(each)),
                 [int(number) for number in each.get("partitions") or ()],
             )
             for each in event["tasks"]
@@ -88,6 +90,12 @@ def observed(event: Mapping[str, Any]) -> StageHistory:
         return StageHistory(model, _by_partition(model, tasks, sizes, rows), sum(sizes))
     except (IndexError, KeyError, TypeError, ValueError) as problem:
         raise InvalidRequest(f"The tasks of a stage cannot be read: {problem!r}.") from problem
+
+
+def _unspilled(task: Mapping[str, Any]) -> float:
+    """Rows that are put aside are sorted as before, and written and read once more: that is half of it, at most."""
+    seconds = float(task["seconds"])
+    return max(seconds - int(task.get("spilled", 0)) * Costs().spill_seconds_per_byte, seconds / 2)
 
 
 def _rate(model: LoadModel) -> LoadModel:

@@ -39,6 +39,7 @@ def stage_from_json(record: Any) -> Stage:
             hashable=bool(record.get("hashable", False)),
             sorts=bool(record.get("sorts", False)),
             task_memory=int(record.get("taskMemory", 0)),
+            executor_memory=int(record.get("executorMemory", 0)),
             aqe=bool(record.get("aqe", True)),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as problem:

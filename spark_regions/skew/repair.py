@@ -62,7 +62,7 @@ def repair(
     least = min(best.score, plain + stage.error_share * max(tasks))
     factor = WORTHWHILE
     lost: SkewSpec | None = None
-    for candidate in splitting(stage, loads, costs, declines) if skewed else ():
+    for candidate in splitting(stage, loads, costs, declines) if skewed or stage.crowded else ():
         if lost is None or candidate.spec.predicted_makespan < lost.predicted_makespan:
             lost = candidate.spec
         if candidate.score < factor * least and candidate.spec.predicted_makespan < WORTHWHILE * plain:
@@ -86,10 +86,8 @@ def _ties_allowed(stage: Stage) -> bool:
 
 
 def plain_tasks(stage: Stage, costs: Costs) -> tuple[float, ...]:
-    return tuple(
-        seconds + stage.spill_seconds(stage.data(number), costs) + costs.task_seconds
-        for number, seconds in enumerate(stage.seconds)
-    )
+    seconds = [each + costs.task_seconds for each in stage.seconds]
+    return stage.with_spills(seconds, [stage.data(number) for number in range(len(seconds))], costs)
 
 
 def _why_not(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from spark_regions.skew.operators import JOINS, Input, Operator
+from spark_regions.skew.operators import JOINS, WINDOWS, Input, Operator
+from spark_regions.skew.packing import in_order
 from spark_regions.skew.sketch import HeavyHitters
+
+SORTED_ROW_BYTES = 50
+"""What sorting a row takes beside its own bytes: its length, and two words of a table that doubles and is half used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +82,13 @@ class Shuffle:
         """Bytes of a partition's rows once they are read."""
         return self.data[partition] if self.data else float(self.bytes[partition])
 
+    def sorted_bytes(self, partition: int) -> float:
+        """Bytes of a partition's rows while they are sorted."""
+        return self.in_memory(partition) + SORTED_ROW_BYTES * self.rows[partition]
+
     def expansion(self, partition: int) -> float:
-        """Bytes in memory by bytes in the shuffle."""
-        return self.in_memory(partition) / (self.bytes[partition] or 1)
+        """Bytes in a sort by bytes in the shuffle."""
+        return self.sorted_bytes(partition) / (self.bytes[partition] or 1)
 
     def key_rows(self) -> dict[str, float]:
         """Rows of each heavy key: the middle of its bounds, made narrower by what its partition holds."""
@@ -111,7 +119,7 @@ class Costs:
     :param write_seconds_per_byte: task-seconds to write a byte into a shuffle; :param read_seconds_per_byte: to read it
     :param task_seconds: of any task, before its first row
     :param stage_seconds: of one further stage, until its tasks run
-    :param spill_seconds_per_byte: task-seconds for each byte that does not fit a sorting task's memory
+    :param spill_seconds_per_byte: task-seconds for each byte that a sorting task puts aside and reads again
     :param looked_up: part of a sorted join's or window's work that is left where rows are looked up in a table
     :param tie_seconds_per_row: task-seconds of a further sort key, when ranges are sampled and when they are written
     """
@@ -120,7 +128,7 @@ class Costs:
     read_seconds_per_byte: float = 1 / 240e6
     task_seconds: float = 0.01
     stage_seconds: float = 0.1
-    spill_seconds_per_byte: float = 1 / 200e6
+    spill_seconds_per_byte: float = 1 / 120e6
     looked_up: float = 0.5
     tie_seconds_per_row: float = 1e-8
 
@@ -144,7 +152,8 @@ class Stage:
     :param ties_free: rows of equal sort keys may come in any order
     :param hashable: a sorted join whose slices may look their partners up in a table instead
     :param sorts: its tasks sort what they read
-    :param task_memory: bytes that a task can hold before it spills; 0: unknown
+    :param task_memory: bytes that a task can hold before it spills, while all cores are busy; 0: unknown
+    :param executor_memory: bytes that it can hold while it is alone
     :param aqe: Spark would coalesce and split on its own
     """
 
@@ -167,6 +176,7 @@ class Stage:
     hashable: bool = False
     sorts: bool = False
     task_memory: int = 0
+    executor_memory: int = 0
     aqe: bool = True
 
     def __post_init__(self) -> None:
@@ -184,15 +194,43 @@ class Stage:
         return self.left if side is Input.LEFT else self.right
 
     def data(self, partition: int) -> float:
-        """Bytes in memory of a partition's rows, of all inputs."""
-        inputs = filter(None, (self.left, self.right))
-        return sum(shuffle.in_memory(partition) for shuffle in inputs)
+        """Bytes of a partition's rows while they are sorted, of all inputs; a window holds a key's rows once more."""
+        inputs = tuple(filter(None, (self.left, self.right)))
+        held = self.left.in_memory(partition) if self.operator in WINDOWS else 0.0
+        return held + sum(shuffle.sorted_bytes(partition) for shuffle in inputs)
 
-    def spill_seconds(self, data: float, costs: Costs) -> float:
-        """What a task with so many bytes takes longer than its rows tell, since it sorts them in parts."""
-        if not self.sorts or not self.task_memory:
-            return 0.0
-        return max(data - self.task_memory, 0.0) * costs.spill_seconds_per_byte
+    def with_spills(self, seconds: Sequence[float], data: Sequence[float], costs: Costs) -> tuple[float, ...]:
+        """Seconds of tasks that start in this order, where a task takes longer that has to sort its rows in parts.
+
+        A sort whose memory is full puts aside all that it holds. Spark divides an executor's memory among the tasks
+        that run: one that ends alone has all of it. Worked example: 600 MB in one of two tasks that share 1,000 MB
+        spill 500 MB, and none if the other task has ended when half of this one is done.
+
+        :param seconds: of each task, without that; :param data: bytes that it sorts
+        """
+        found = tuple(seconds)
+        large = [at for at, size in enumerate(data) if size > self.task_memory]
+        if not self.sorts or not self.task_memory or not large:
+            return found
+        starts = in_order(found, self.cores).start
+        spans = [(start, start + each) for start, each in zip(starts, found, strict=True)]
+
+        def spilled(at: int) -> float:
+            middle = sum(spans[at]) / 2
+            active = sum(start <= middle < end for start, end in spans)
+            room = max(min(self.task_memory * self.cores / max(active, 1), self.executor_memory), self.task_memory)
+            return data[at] // room * room
+
+        taken = {at: spilled(at) * costs.spill_seconds_per_byte for at in large}
+        return tuple(each + taken.get(at, 0.0) for at, each in enumerate(found))
+
+    @property
+    def crowded(self) -> bool:
+        """Whether some partition is more than a sorting task holds, where one of the usual size is not."""
+        data = [self.data(number) for number in range(len(self.seconds))]
+        return (
+            self.sorts and 0 < self.task_memory < max(data, default=0.0) and sum(data) <= self.task_memory * len(data)
+        )
 
     @property
     def balanced_bound(self) -> float:

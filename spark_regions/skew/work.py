@@ -55,9 +55,10 @@ def phases(
         return (Phase(0.0, tuple(map(sum, zip(stage.seconds, ties, repeat(costs.task_seconds))))),)
     pieces = _Pieces(stage, spec.splits, key_loads(stage) if loads is None else loads, costs)
     of = pieces.seconds if seconds is None else seconds.__getitem__
-    main = tuple(
-        sum(map(of, task)) + stage.spill_seconds(sum(map(pieces.sorted_data, task)), costs) + costs.task_seconds
-        for task in spec.tasks
+    main = stage.with_spills(
+        [sum(map(of, task)) + costs.task_seconds for task in spec.tasks],
+        [sum(map(pieces.sorted_data, task)) for task in spec.tasks],
+        costs,
     )
     spreads = [split for split in spec.splits if split.helpers > 1]
     replicated = sum(

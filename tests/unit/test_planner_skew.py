@@ -10,6 +10,8 @@ import pytest
 from spark_regions.errors import InvalidRequest
 from spark_regions.planner.service import Service
 from spark_regions.planner.skew import decide_skew
+from spark_regions.skew.messages import stage_from_json
+from spark_regions.skew.stage import Costs
 
 MB = 1 << 20
 ADAPTIVE = {
@@ -143,6 +145,26 @@ def test_what_a_task_cannot_hold_is_priced() -> None:
         cores=2, operator="left_join", left=shuffle(sizes, dataBytes=2 * 650 * MB), sorts=True, taskMemory=150 * MB
     )
     assert spills["plainMakespan"] > fits["plainMakespan"] + 1
+    assert spills["kind"] == "split_by_records", "not skewed in time, but in memory"
+    assert spills["predictedMakespan"] < fits["predictedMakespan"] + 1
+    even = shuffle([650 * MB // 16] * 16, dataBytes=2 * 650 * MB)
+    all_alike = decided(cores=2, operator="left_join", left=even, sorts=True, taskMemory=50 * MB)
+    assert all_alike["kind"] in ("none", "order")
+
+
+def test_a_full_sort_spills_all_that_it_holds() -> None:
+    told = {"operator": "window", "cores": 2, "seconds": [1.0], "sorts": True, "left": shuffle([0])}
+    stage = stage_from_json(told | {"taskMemory": 500, "executorMemory": 1000})
+    costs = Costs(spill_seconds_per_byte=1.0)
+    beside = [stage.with_spills([4.0, 4.0], [data, 0.0], costs)[0] for data in (499.0, 501.0, 900.0, 1100.0)]
+    assert beside == [4, 504, 504, 1004]
+    assert stage.with_spills([1.0, 4.0], [0.0, 900.0], costs)[1] == 4, "alone by then"
+    assert stage.with_spills([1.0, 4.0], [0.0, 1100.0], costs)[1] == 1004
+    rows = {"bytes": [1000], "rows": [10], "dataBytes": 4000}
+    read = {name: stage_from_json(told | {"operator": name, "left": rows}).data(0) for name in ("window", "aggregate")}
+    assert read["window"] == read["aggregate"] + 4000, "a window holds the rows of a key besides"
+    alone = stage_from_json(told | {"taskMemory": 500})
+    assert alone.with_spills([1.0, 4.0], [0.0, 900.0], costs)[1] == 504, "nothing is known of the executor"
 
 
 def test_a_late_decision_is_cut_short() -> None:

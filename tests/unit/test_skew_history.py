@@ -96,6 +96,16 @@ def test_kept_as_bytes() -> None:
             StageHistory.decode(broken)
 
 
+def test_what_a_task_took_to_spill_is_left_out() -> None:
+    """It is predicted anew: another memory, or other tasks beside it, and it does not come again."""
+    plain, event = ran(), ran()
+    event["tasks"][0] |= {"spilled": 100 * MB, "seconds": plain["tasks"][0]["seconds"] + 100 * MB / 120e6}
+    found, before = observed(event), observed(plain)
+    assert found.seconds == pytest.approx(before.seconds, rel=0.1)
+    event["tasks"][0]["spilled"] = 10**12
+    assert observed(event).seconds[0] >= event["tasks"][0]["seconds"] / 2
+
+
 @pytest.mark.parametrize("change", [{"tasks": [{}]}, {"tasks": 3}, {"rows": None}, {"bytes": ["x"]}])
 def test_events_that_cannot_be_read(change: dict[str, Any]) -> None:
     with pytest.raises(InvalidRequest):

@@ -39,7 +39,8 @@ private[skew] object SkewRequest {
       "residual" -> group.join.exists(_.condition.isDefined),
       "hashable" -> group.join.exists(SplitJoin.hashable),
       "sorts" -> group.path.head.exists(_.isInstanceOf[SortExec]),
-      "taskMemory" -> taskMemory(context, cores),
+      "taskMemory" -> executorMemory(context) / tasksAtATime(context, cores),
+      "executorMemory" -> executorMemory(context),
       "reshuffleBytes" -> (if (group.splittable) reshuffled(group, sizes) else 0L),
       "left" -> inputs.head,
       "right" -> inputs.lift(1).orNull
@@ -74,7 +75,9 @@ private[skew] object SkewRequest {
           "partitions" -> partitions,
           "bytes" -> load.bytes,
           "rows" -> load.rows,
-          "seconds" -> load.millis / 1000.0)
+          "seconds" -> load.millis / 1000.0,
+          "spilled" -> load.spilled
+        )
       }
     )
   }
@@ -137,13 +140,15 @@ private[skew] object SkewRequest {
     }
   }
 
-  /** Bytes that a task can hold before it spills, while all cores are busy. */
-  private def taskMemory(context: SparkContext, cores: Int): Long = {
-    val executors = math.max(context.getExecutorMemoryStatus.size - 1, 1)
+  /** Bytes that a task can hold before it spills, while it is alone; of several, each has its part. */
+  private def executorMemory(context: SparkContext): Long = {
     val heap = if (context.isLocal) Runtime.getRuntime.maxMemory else context.executorMemory.toLong << 20
-    val tasks = math.max(cores / executors, 1)
-    math.max(((heap - reservedBytes) * context.conf.get(MEMORY_FRACTION) / tasks).toLong, 0L)
+    math.max(((heap - reservedBytes) * context.conf.get(MEMORY_FRACTION)).toLong, 0L)
   }
+
+  /** Of one executor. */
+  private def tasksAtATime(context: SparkContext, cores: Int): Int =
+    math.max(cores / math.max(context.getExecutorMemoryStatus.size - 1, 1), 1)
 
   /** Where Spark does not coalesce, the sizes at which it does are 0. It has not split here, whatever the sizes are. */
   private def adaptive(conf: SQLConf): JavaMap[String, Any] = {

@@ -5,8 +5,12 @@ import scala.collection.mutable
 import org.apache.spark.scheduler._
 import org.apache.spark.sql.regions.Newest
 
-/** What a task of a stage read, and how long it ran. */
-final case class TaskLoad(bytes: Long, rows: Long, millis: Long)
+/**
+ * What a task of a stage read, and how long it ran.
+ *
+ * @param spilled bytes in memory that it put aside
+ */
+final case class TaskLoad(bytes: Long, rows: Long, millis: Long, spilled: Long)
 
 /** Tells who asked for it what each task took of the stage that reads a shuffle; the newest `limit` are waited for. */
 final class StageLoads(limit: Int) extends SparkListener {
@@ -39,8 +43,10 @@ final class StageLoads(limit: Int) extends SparkListener {
   override def onTaskEnd(end: SparkListenerTaskEnd): Unit =
     if (end.taskInfo.successful && end.taskMetrics != null) {
       Option(running.get(end.stageId)).foreach { stage =>
-        val read = end.taskMetrics.shuffleReadMetrics
-        val load = TaskLoad(read.totalBytesRead, read.recordsRead, end.taskMetrics.executorRunTime)
+        val metrics = end.taskMetrics
+        val read = metrics.shuffleReadMetrics
+        val load =
+          TaskLoad(read.totalBytesRead, read.recordsRead, metrics.executorRunTime, metrics.memoryBytesSpilled)
         stage.loads.getOrElseUpdate(end.taskInfo.index, load)
       }
     }
