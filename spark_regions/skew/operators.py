@@ -64,8 +64,6 @@ JOINS = frozenset(
     }
 )
 
-WINDOWS = frozenset({Operator.PARTITION_WINDOW, Operator.LIMITED_WINDOW, Operator.WINDOW})
-
 MERGED = frozenset({Operator.MERGEABLE_AGGREGATE, Operator.PARTITION_WINDOW, Operator.LIMITED_WINDOW})
 """Scattered state that a second phase merges before anything is output (§13.4)."""
 

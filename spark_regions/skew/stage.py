@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from spark_regions.skew.operators import JOINS, WINDOWS, Input, Operator
+from spark_regions.skew.operators import JOINS, Input, Operator
 from spark_regions.skew.packing import in_order
 from spark_regions.skew.sketch import HeavyHitters
 
@@ -194,10 +194,9 @@ class Stage:
         return self.left if side is Input.LEFT else self.right
 
     def data(self, partition: int) -> float:
-        """Bytes of a partition's rows while they are sorted, of all inputs; a window holds a key's rows once more."""
-        inputs = tuple(filter(None, (self.left, self.right)))
-        held = self.left.in_memory(partition) if self.operator in WINDOWS else 0.0
-        return held + sum(shuffle.sorted_bytes(partition) for shuffle in inputs)
+        """Bytes of a partition's rows while they are sorted, of all inputs."""
+        inputs = filter(None, (self.left, self.right))
+        return sum(shuffle.sorted_bytes(partition) for shuffle in inputs)
 
     def with_spills(self, seconds: Sequence[float], data: Sequence[float], costs: Costs) -> tuple[float, ...]:
         """Seconds of tasks that start in this order, where a task takes longer that has to sort its rows in parts.

@@ -160,11 +160,19 @@ def test_a_full_sort_spills_all_that_it_holds() -> None:
     assert beside == [4, 504, 504, 1004]
     assert stage.with_spills([1.0, 4.0], [0.0, 900.0], costs)[1] == 4, "alone by then"
     assert stage.with_spills([1.0, 4.0], [0.0, 1100.0], costs)[1] == 1004
-    rows = {"bytes": [1000], "rows": [10], "dataBytes": 4000}
-    read = {name: stage_from_json(told | {"operator": name, "left": rows}).data(0) for name in ("window", "aggregate")}
-    assert read["window"] == read["aggregate"] + 4000, "a window holds the rows of a key besides"
     alone = stage_from_json(told | {"taskMemory": 500})
     assert alone.with_spills([1.0, 4.0], [0.0, 900.0], costs)[1] == 504, "nothing is known of the executor"
+    whole = shuffle([1000], dataBytes=8000)
+    assert stage_from_json(told | {"left": whole}).data(0) == 8000 + 50 * 10, "10 rows take their own bytes and more"
+
+
+def test_a_window_over_a_heavy_key_starts_it_first_although_it_spills_either_way() -> None:
+    """12 million rows, six tenths of them in one key: alone it spills once, beside others half as much twice."""
+    rows = [150_000] * 31 + [7_350_000]
+    read = {"bytes": [60 * each for each in rows], "rows": rows, "maps": 8, "dataBytes": 104 * sum(rows)}
+    memory = {"sorts": True, "taskMemory": 524 * MB, "executorMemory": 1048 * MB}
+    spec = decided(operator="window", cores=2, left=read, right=None, **memory)
+    assert spec["kind"] == "order" and spec["tasks"][0] == [31]
 
 
 def test_a_late_decision_is_cut_short() -> None:
