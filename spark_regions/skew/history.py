@@ -93,7 +93,7 @@ def observed(event: Mapping[str, Any]) -> StageHistory:
 
 
 def _unspilled(task: Mapping[str, Any]) -> float:
-    """Rows that are put aside are sorted as before, and written and read once more: that is half of it, at most."""
+    """Without what writing rows and reading them once more took; no more than half of a task is taken for that."""
     seconds = float(task["seconds"])
     return max(seconds - int(task.get("spilled", 0)) * Costs().spill_seconds_per_byte, seconds / 2)
 

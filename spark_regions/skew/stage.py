@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -10,7 +11,9 @@ from spark_regions.skew.packing import in_order
 from spark_regions.skew.sketch import HeavyHitters
 
 SORTED_ROW_BYTES = 50
-"""What sorting a row takes beside its own bytes: its length, and two words of a table that doubles and is half used."""
+"""What sorting a row takes beside its own bytes: its length, and two words in a table that doubles when it is full.
+
+A radix sort keeps half of the table for itself. Measured: 576 MB for 3.8 million rows of 374 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,12 +214,13 @@ class Stage:
         large = [at for at, size in enumerate(data) if size > self.task_memory]
         if not self.sorts or not self.task_memory or not large:
             return found
-        starts = in_order(found, self.cores).start
-        spans = [(start, start + each) for start, each in zip(starts, found, strict=True)]
+        started = in_order(found, self.cores).start
+        starts = sorted(started)
+        ends = sorted(start + each for start, each in zip(started, found, strict=True))
 
         def spilled(at: int) -> float:
-            middle = sum(spans[at]) / 2
-            active = sum(start <= middle < end for start, end in spans)
+            middle = started[at] + found[at] / 2
+            active = bisect_right(starts, middle) - bisect_right(ends, middle)
             room = max(min(self.task_memory * self.cores / max(active, 1), self.executor_memory), self.task_memory)
             return data[at] // room * room
 
