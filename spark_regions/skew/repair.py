@@ -87,7 +87,7 @@ def _ties_allowed(stage: Stage) -> bool:
 
 def plain_tasks(stage: Stage, costs: Costs) -> tuple[float, ...]:
     seconds = [each + costs.task_seconds for each in stage.seconds]
-    return stage.with_spills(seconds, [stage.data(number) for number in range(len(seconds))], costs)
+    return stage.with_spills(seconds, stage.sorted_data, costs)
 
 
 def _why_not(

@@ -201,6 +201,11 @@ class Stage:
         inputs = filter(None, (self.left, self.right))
         return sum(shuffle.sorted_bytes(partition) for shuffle in inputs)
 
+    @property
+    def sorted_data(self) -> tuple[float, ...]:
+        """`data` of every partition."""
+        return tuple(self.data(number) for number in range(len(self.seconds)))
+
     def with_spills(self, seconds: Sequence[float], data: Sequence[float], costs: Costs) -> tuple[float, ...]:
         """Seconds of tasks that start in this order, where a task takes longer that has to sort its rows in parts.
 
@@ -230,7 +235,7 @@ class Stage:
     @property
     def crowded(self) -> bool:
         """Whether some partition is more than a sorting task holds, where one of the usual size is not."""
-        data = [self.data(number) for number in range(len(self.seconds))]
+        data = self.sorted_data
         return (
             self.sorts and 0 < self.task_memory < max(data, default=0.0) and sum(data) <= self.task_memory * len(data)
         )
