@@ -192,15 +192,22 @@ def test_a_skewed_join_is_split(
 
 
 def test_a_group_by_above_a_cut_join_moves_states(plain: SparkSession, always: SparkSession) -> None:
-    """The sort-merge join's order lets Spark aggregate in one step; the slices need two, and an exchange between."""
+    """The sort-merge join's order lets Spark aggregate in one step; the slices need two, and an exchange between.
+
+    The first is in one compiled function with the join of the slices, and of the other partitions.
+    """
     text = (
         "SELECT /*+ MERGE(r) */ l.k_int, count(*) AS c, sum(l.n) FILTER (WHERE r.n % 2 = 0) AS s "
         "FROM heavy0 l JOIN light0 r ON l.k_int = r.k_int GROUP BY l.k_int"
     )
     same(plain, always, text)
     executed = explained(always, text).split("== Physical Plan ==")[1].split("== Initial Plan ==")[0]
-    steps = [line for line in executed.splitlines() if "Aggregate(" in line]
-    assert len(steps) == 2 and "partial_sum" in steps[1], executed
+    lines = [line.lstrip(" :+-") for line in executed.splitlines()]
+    steps = [line for line in lines if "Aggregate(" in line or line.startswith("Union")]
+    assert ["partial_sum" in step for step in steps] == [False, False, True, True], executed
+    assert steps[1].startswith("Union"), executed
+    function = {line.split()[0] for line in lines if "Join(" in line}
+    assert {step.split()[0] for step in steps[2:]} == function, executed
     assert "by a hash table" in explained(always, text)
 
 

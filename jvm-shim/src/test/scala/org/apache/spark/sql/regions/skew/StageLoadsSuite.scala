@@ -2,7 +2,8 @@ package org.apache.spark.sql.regions.skew
 
 import scala.collection.mutable
 
-import org.apache.spark.{HashPartitioner, ShuffleDependency, SparkContext, SparkException}
+import org.apache.spark.{HashPartitioner, ShuffleDependency, SparkContext, SparkEnv, SparkException}
+import org.apache.spark.internal.config.SHUFFLE_SPILL_NUM_ELEMENTS_FORCE_SPILL_THRESHOLD
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.regions.LocalSpark
 
@@ -20,11 +21,16 @@ class StageLoadsSuite extends munit.FunSuite {
 
   override def afterEach(context: AfterEach): Unit = sc.removeSparkListener(loads)
 
+  private def pairs: RDD[(Int, Int)] = sc.parallelize(1 to 100, 4).map(n => (n % 7, n))
+
   /** A hundred rows in three partitions, of seven keys. */
   private def shuffled: (RDD[(Int, Int)], Int) = {
-    val rows = sc.parallelize(1 to 100, 4).map(n => (n % 7, n)).partitionBy(new HashPartitioner(3))
-    (rows, rows.dependencies.head.asInstanceOf[ShuffleDependency[_, _, _]].shuffleId)
+    val rows = pairs.partitionBy(new HashPartitioner(3))
+    (rows, shuffleId(rows))
   }
+
+  private def shuffleId(rows: RDD[_]): Int =
+    rows.dependencies.head.asInstanceOf[ShuffleDependency[_, _, _]].shuffleId
 
   private def await(shuffle: Int, owner: String, tasks: Int): Unit =
     loads.await(shuffle, StageKey(owner, None), tasks)(found => told += owner -> found)
@@ -48,6 +54,23 @@ class StageLoadsSuite extends munit.FunSuite {
     await(shuffle, "reader", 3)
     rows.count()
     assertEquals(heard.size, 2)
+  }
+
+  test("what each task put aside while it sorted") {
+    val (unsorted, shuffle) = shuffled
+    await(shuffle, "unsorted", 3)
+    unsorted.count()
+    val rows = pairs.repartitionAndSortWithinPartitions(new HashPartitioner(3))
+    val threshold = SHUFFLE_SPILL_NUM_ELEMENTS_FORCE_SPILL_THRESHOLD
+    SparkEnv.get.conf.set(threshold, 30)
+    try {
+      await(shuffleId(rows), "sorted", 3)
+      rows.count()
+    } finally SparkEnv.get.conf.remove(threshold)
+    val found = heard.toMap
+    assertEquals(found("unsorted").map(_.spilled), Seq(0L, 0L, 0L))
+    assertEquals(found("sorted").map(task => task.rows > 30), Seq(true, false, false))
+    assertEquals(found("sorted").map(task => task.spilled > 0), Seq(true, false, false))
   }
 
   test("another reader of the shuffle is not taken for it") {
