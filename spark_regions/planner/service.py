@@ -182,7 +182,7 @@ class Service:
                 self.session.observe(message)
 
     def _digest(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        from spark_regions.planner.udf.request import digest_functions
+        from spark_regions.identity.udf.request import digest_functions
 
         return {"digests": digest_functions(message)}
 

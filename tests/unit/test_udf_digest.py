@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from spark_regions.errors import UdfRefused
-from spark_regions.planner.udf.canonical import canonical_digest
-from spark_regions.planner.udf.modules import Modules
-from spark_regions.planner.udf.request import OUR_PYTHON, digest_functions
-from spark_regions.planner.udf.symbols import read_symbols
+from spark_regions.identity.udf.canonical import canonical_digest
+from spark_regions.identity.udf.modules import Modules
+from spark_regions.identity.udf.request import OUR_PYTHON, digest_functions
+from spark_regions.identity.udf.symbols import read_symbols
 
 SCRIPT = Path(__file__).with_name("udf_script.py")
 

@@ -42,6 +42,7 @@ class Unordered:
     """A set: its order comes from the hash seed."""
 
     items: list[Any]
+    frozen: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +141,7 @@ class _Reader(pickle._Unpickler):
 
     def on_frozenset(self) -> None:
         items = self.pop_mark()
-        self.stack.append(Unordered(items))
+        self.stack.append(Unordered(items, frozen=True))
 
     def on_additems(self) -> None:
         self._extend(self.pop_mark())

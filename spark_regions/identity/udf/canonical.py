@@ -6,17 +6,17 @@ import hashlib
 import opcode
 import struct
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from spark_regions.errors import UdfRefused
-from spark_regions.planner.udf.symbols import Call, Global, Pairs, Symbols, Unordered
+from spark_regions.identity.udf.symbols import Call, Global, Pairs, Symbols, Unordered
 
 MAX_STEPS = 400_000
 MAX_DEPTH = 900
 
 CLOUDPICKLE = ("pyspark.cloudpickle.cloudpickle", "pyspark.cloudpickle", "cloudpickle.cloudpickle", "cloudpickle")
-_SIDE_EFFECTS = {
+SIDE_EFFECTS = {
     ("pyspark.accumulators", "_deserialize_accumulator"): "accumulator",
     ("pyspark.core.broadcast", "_from_id"): "broadcast variable",
     ("pyspark.broadcast", "_from_id"): "broadcast variable",
@@ -33,60 +33,24 @@ _FUNCTION_STATE = (
 )
 _CLASS_NOISE = frozenset(("__firstlineno__", "__qualname__", "__doc__"))
 # types.CodeType's arguments since 3.11, without file name, names of the function, line number and line table.
-_CODE_ARGUMENTS = 18
+CODE_ARGUMENTS = 18
 _CODE_KEPT = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17)
 _IMPORT_NAME = opcode.opmap["IMPORT_NAME"]
 _EXTENDED_ARG = opcode.EXTENDED_ARG
 
-# Names whose value or result may differ from run to run. A false alarm costs a stored result, not a wrong one.
-UNSURE_NAMES = frozenset(
-    [
-        "random",
-        "rand",
-        "randn",
-        "randint",
-        "randrange",
-        "default_rng",
-        "uuid1",
-        "uuid4",
-        "urandom",
-        "token_hex",
-        "token_bytes",
-        "perf_counter",
-        "monotonic",
-        "time_ns",
-        "getpid",
-        "environ",
-        "getenv",
-        "now",
-        "today",
-        "utcnow",
-        "open",
-        "urlopen",
-        "input",
-        "eval",
-        "exec",
-        "__import__",
-        "import_module",
-        "TaskContext",
-        "gethostname",
-    ]
-)
-UNSURE_MODULES = frozenset(
-    ["random", "secrets", "uuid", "socket", "subprocess", "tempfile", "urllib", "requests", "http", "multiprocessing"]
-)
-
 ModuleDigest = Callable[[str], str]
 
 
-def canonical_digest(symbols: Symbols, module_digest: ModuleDigest) -> str:
+def canonical_digest(symbols: Symbols, module_digest: ModuleDigest, surroundings: Sequence[str] = ()) -> str:
     """32 hex characters for what the function computes.
 
     :param module_digest: identity of a module that is pickled by reference
+    :param surroundings: what else the function depends on, such as the time zone of the machine
     :raises UdfRefused: no identity
     """
     writer = _Writer(module_digest)
     parts = [writer.digest(symbols.root), *(writer.digest(effect) for effect in symbols.effects)]
+    parts += [_hash(b"surroundings", each.encode()) for each in surroundings]
     return hashlib.sha256(b"".join(parts)).hexdigest()[:32]
 
 
@@ -140,7 +104,7 @@ class _Writer:
         if isinstance(value, list):
             return _hash(b"list", *map(self.digest, value))
         if isinstance(value, Unordered):
-            return _hash(b"set", *sorted(map(self.digest, value.items)))
+            return _hash(b"frozenset" if value.frozen else b"set", *sorted(map(self.digest, value.items)))
         if isinstance(value, Pairs):
             return _hash(b"dict", *(self.digest(each) for pair in value.items for each in pair))
         if isinstance(value, Global):
@@ -155,19 +119,17 @@ class _Writer:
         return _hash(b"global", self.module_digest(value.module).encode(), value.module.encode(), value.name.encode())
 
     def _call(self, call: Call) -> bytes:
-        name = _cloudpickle_name(call.function)
+        name = cloudpickle_name(call.function)
         if isinstance(call.function, Global):
-            effect = _SIDE_EFFECTS.get((call.function.module, call.function.name))
+            effect = SIDE_EFFECTS.get((call.function.module, call.function.name))
             if effect:
                 raise UdfRefused("UDF_SIDE_EFFECT", effect)
-            _refuse_unsure(call.function.module, ())
         if name == "_make_function":
             return self._function(call)
         if name == "subimport":
             module = str(call.arguments[0])
-            _refuse_unsure(module, ())
             return _hash(b"module", self.module_digest(module).encode(), module.encode())
-        if _is_code_type(call.function):
+        if is_code_type(call.function):
             return self._code(call)
         arguments = call.arguments
         if name in _TRACKER and isinstance(arguments, tuple):
@@ -209,15 +171,12 @@ class _Writer:
 
     def _code(self, call: Call) -> bytes:
         arguments = call.arguments
-        if not isinstance(arguments, tuple) or len(arguments) != _CODE_ARGUMENTS:
+        if not isinstance(arguments, tuple) or len(arguments) != CODE_ARGUMENTS:
             raise UdfRefused("UDF_UNREADABLE", "bytecode of a Python before 3.11")
         code, names = arguments[6], arguments[8]
         if not isinstance(code, bytes) or not isinstance(names, tuple):
             raise UdfRefused("UDF_UNREADABLE", "bytecode that is none")
-        _refuse_unsure("", names)
         imported = sorted(set(_imports(code, names)))
-        for module in imported:
-            _refuse_unsure(module, ())
         modules = [self.module_digest(module).encode() for module in imported]
         return _hash(b"code", *(self.digest(arguments[index]) for index in _CODE_KEPT), *modules)
 
@@ -262,16 +221,16 @@ def _hash(kind: bytes, *parts: bytes) -> bytes:
     return state.digest()
 
 
-def _cloudpickle_name(function: Any) -> str:
+def cloudpickle_name(function: Any) -> str:
     return function.name if isinstance(function, Global) and function.module in CLOUDPICKLE else ""
 
 
-def _is_code_type(function: Any) -> bool:
+def is_code_type(function: Any) -> bool:
     if isinstance(function, Global):
         return (function.module, function.name) in (("types", "CodeType"), ("builtins", "code"))
     return (
         isinstance(function, Call)
-        and _cloudpickle_name(function.function) == "_builtin_type"
+        and cloudpickle_name(function.function) == "_builtin_type"
         and function.arguments == ("CodeType",)
     )
 
@@ -287,11 +246,3 @@ def _imports(code: bytes, names: tuple[Any, ...]) -> Iterable[str]:
         extended = 0
         if operation == _IMPORT_NAME and argument < len(names):
             yield str(names[argument])
-
-
-def _refuse_unsure(module: str, names: Iterable[Any]) -> None:
-    if module.split(".")[0] in UNSURE_MODULES:
-        raise UdfRefused("UDF_NONDETERMINISTIC", f"uses {module}")
-    for name in names:
-        if name in UNSURE_NAMES:
-            raise UdfRefused("UDF_NONDETERMINISTIC", f"uses the name {name}")

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from spark_regions.errors import UdfRefused
-from spark_regions.planner.udf.canonical import UNSURE_MODULES
 
 MAX_MODULES = 2_000
 MAX_SOURCE_BYTES = 16 * 1024 * 1024
@@ -43,7 +42,7 @@ class Modules:
         return found
 
     def _find(self, module: str) -> str:
-        if self._source(module) is not None:
+        if self.source(module) is not None:
             return self._content(module)
         fixed = self._version(module)
         if fixed is None:
@@ -69,41 +68,39 @@ class Modules:
             seen.add(module)
             if len(seen) > MAX_MODULES:
                 raise UdfRefused("UDF_UNREADABLE", f"{start} imports more than {MAX_MODULES} modules")
-            source = self._source(module)
+            source = self.source(module)
             if source is None:
                 continue
             parts[module] = source
             waiting.extend(_parents(module))
-            for name, required in _imported(module, source, self._is_package(module)):
+            for name, required in _imported(module, source, self.is_package(module)):
                 waiting.extend(self._imported_module(start, name, required, parts))
         for module in sorted(parts):
             state.update(module.encode() + b"\0" + hashlib.sha256(parts[module]).digest())
         return f"source {state.hexdigest()}"
 
     def _imported_module(self, start: str, name: str, required: bool, parts: dict[str, bytes]) -> list[str]:
-        if self._source(name) is not None:
+        if self.source(name) is not None:
             return [name]
-        if name.split(".")[0] in UNSURE_MODULES:
-            raise UdfRefused("UDF_NONDETERMINISTIC", f"{start} imports {name}")
         fixed = self._version(name)
         if fixed is not None:
             parts["=" + name.split(".")[0]] = fixed.encode()
             return []
         # `from package import name`: the name may be an attribute of a module that is known.
         parent = name.rpartition(".")[0]
-        if parent and self._source(parent) is not None:
+        if parent and self.source(parent) is not None:
             return [parent]
         if required:
             raise UdfRefused("UDF_MODULE_UNKNOWN", f"{name}, imported by {start}")
         parts["?" + name] = b"missing"
         return []
 
-    def _source(self, module: str) -> bytes | None:
+    def source(self, module: str) -> bytes | None:
         if module not in self._sources:
             self._sources[module] = self._read(module)[0]
         return self._sources[module]
 
-    def _is_package(self, module: str) -> bool:
+    def is_package(self, module: str) -> bool:
         return self._read(module)[1]
 
     def _read(self, module: str) -> tuple[bytes | None, bool]:

@@ -1,0 +1,47 @@
+"""The proof of one function that came in a pickle."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from spark_regions.errors import UdfRefused
+from spark_regions.identity.udf.allowed import allowed
+from spark_regions.identity.udf.modules import Modules
+from spark_regions.identity.udf.pickled import Pickled
+from spark_regions.identity.udf.proof import Proof
+from spark_regions.identity.udf.source import SourceModules
+from spark_regions.identity.udf.symbols import Symbols
+
+_ZONE_FILES = ("/etc/localtime", "/etc/timezone", "/usr/share/zoneinfo/tzdata.zi")
+
+
+def prove(symbols: Symbols, modules: Modules, trusted: Iterable[str] = ()) -> list[str]:
+    """What a function depends on beside its arguments and its own code: the machine's time zone, or nothing.
+
+    :raises UdfRefused: it is not shown to depend on its arguments alone
+    """
+    if symbols.effects:
+        raise UdfRefused("UDF_UNPROVEN", "a call when the function is read")
+    sources = SourceModules(modules, trusted)
+    proof = Proof(allowed(), sources)
+    root = Pickled(proof).value(symbols.root, "the function")
+    proof.escape(None, root)
+    proof.settle()
+    return [local_zone()] if "zone" in proof.marks else []
+
+
+def local_zone() -> str:
+    """The time zone of this machine and the version of its zone data, as far as they can be told apart."""
+    state = hashlib.sha256(repr((os.environ.get("TZ"), time.tzname, time.timezone)).encode())
+    for name in _ZONE_FILES:
+        try:
+            state.update(Path(name).read_bytes())
+        except OSError:
+            state.update(b"none")
+    return f"zone {state.hexdigest()[:32]}"
+
+

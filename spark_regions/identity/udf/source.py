@@ -1,0 +1,225 @@
+"""Modules of the user's own, that functions are pickled by reference to: read from their source, never imported."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from types import CodeType
+
+from spark_regions.errors import UdfRefused
+from spark_regions.identity.udf.machine import Machine
+from spark_regions.identity.udf.modules import Modules
+from spark_regions.identity.udf.proof import Proof
+from spark_regions.identity.udf.values import DATA, Function, Library, UserClass, UserModule, Value
+
+_Scope = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+
+
+class SourceModules:
+    """What the name of a module stands for: source of the user's, an entry of the lists, or the user's own word.
+
+    :param trusted: names of modules that the user vouches for; submodules are included
+    """
+
+    def __init__(self, modules: Modules, trusted: Iterable[str] = ()) -> None:
+        self.modules = modules
+        self.trusted_names = frozenset(trusted)
+        self._read: dict[str, SourceModule | None] = {}
+
+    def trusted(self, path: str) -> Value | None:
+        parts = path.split(".")
+        names = (".".join(parts[:length]) for length in range(1, len(parts) + 1))
+        return DATA.named(path) if self.trusted_names and self.trusted_names & set(names) else None
+
+    def resolve(self, proof: Proof, name: str) -> Value | None:
+        trusted = self.trusted(name)
+        if trusted is not None:
+            return trusted
+        if self.source(name) is not None:
+            return Value(name, known=UserModule(name))
+        if proof.allowed.has(name):
+            return proof.library(name, name)
+        return None
+
+    def source(self, name: str) -> SourceModule | None:
+        if name not in self._read:
+            content = self.modules.source(name)
+            if content is None:
+                self._read[name] = None
+            else:
+                self._read[name] = SourceModule(self, name, content, self.modules.is_package(name))
+        return self._read[name]
+
+    def attribute(self, proof: Proof, module: str, name: str) -> Value | None:
+        """A module's attribute: what its source binds, or a module inside of it."""
+        source = self.source(module)
+        found = source.lookup(proof, name) if source is not None else None
+        if found is None and self.source(f"{module}.{name}") is not None:
+            return Value(f"{module}.{name}", known=UserModule(f"{module}.{name}"))
+        return found
+
+    def member(self, proof: Proof, owner: Value, name: str) -> Value | None:
+        """An attribute of a module or class that is known; None where nothing is known of it."""
+        known = owner.known
+        if isinstance(known, UserModule):
+            return self.attribute(proof, known.name, name)
+        if isinstance(known, UserClass):
+            return known.attributes.get(name)
+        if isinstance(known, Library) and proof.allowed.has(f"{known.path}.{name}"):
+            return proof.library(f"{known.path}.{name}")
+        if known is None and owner == DATA.named(owner.text):
+            return DATA.named(f"{owner.text}.{name}")
+        return None
+
+
+class SourceModule:
+    """One module's top level. A name is what the statements that bind it give; they are followed when it is asked for."""
+
+    def __init__(self, modules: SourceModules, name: str, content: bytes, package: bool) -> None:
+        self.modules = modules
+        self.name = name
+        self.package = package
+        self._values: dict[str, Value | None] = {}
+        try:
+            self.tree = ast.parse(content)
+        except (SyntaxError, ValueError, RecursionError) as error:
+            raise UdfRefused("UDF_UNREADABLE", f"{name} cannot be parsed") from error
+        self._statements = [each for each in self.tree.body if not _is_main(each)]
+
+    def absolute(self, name: str, level: int) -> str:
+        parts = self.name.split(".") if self.package else self.name.split(".")[:-1]
+        above = parts[: len(parts) - level + 1]
+        return ".".join([*above, *([name] if name else [])])
+
+    def lookup(self, proof: Proof, name: str) -> Value | None:
+        if name == "__name__":
+            return DATA.named("__name__")
+        if name not in self._values:
+            self._values[name] = DATA.named(name)  # what it refers to while it is made
+            self._values[name] = self._bound(proof, name)
+        return self._values[name]
+
+    def _bound(self, proof: Proof, name: str) -> Value | None:
+        binding = [each for each in self._statements if name in _binds(each)]
+        if not binding:
+            return self._starred(proof, name)
+        touching = [each for each in self._statements if each not in binding and _touches(each, name)]
+        ordered = [each for each in self._statements if each in binding or each in touching]
+        namespace: dict[str, Value] = {}
+        for statement in ordered:
+            code = compile(ast.Module([statement], []), f"{self.name}.py", "exec", dont_inherit=True)
+            function = Function(_renamed(code, self.name), _Names(self, namespace), at_import=True)
+            Machine(proof, function, namespace).run()
+        found = namespace.get(name)
+        if found is not None and not isinstance(found.known, Function | UserClass | UserModule | Library):
+            self._check_writers(name)
+        return found
+
+    def _starred(self, proof: Proof, name: str) -> Value | None:
+        for statement in self._statements:
+            if isinstance(statement, ast.ImportFrom) and any(each.name == "*" for each in statement.names):
+                origin = self.absolute(statement.module or "", statement.level)
+                origin = origin if statement.level else statement.module or ""
+                owner = self.modules.resolve(proof, origin)
+                found = self.modules.member(proof, owner, name) if owner is not None else None
+                if found is not None:
+                    return found
+        return None
+
+    def _check_writers(self, name: str) -> None:
+        for function in _functions(self.tree):
+            line = _written(function, name)
+            if line:
+                raise UdfRefused("UDF_MUTABLE_STATE", f"{self.name}.{name} is written in line {line} of the module")
+
+
+class _Names:
+    """Names that one statement at the top level sees: those that it made itself first."""
+
+    def __init__(self, module: SourceModule, namespace: dict[str, Value]) -> None:
+        self.module = module
+        self.namespace = namespace
+
+    def lookup(self, proof: Proof, name: str) -> Value | None:
+        return self.module.lookup(proof, name)
+
+    def absolute(self, name: str, level: int) -> str:
+        return self.module.absolute(name, level)
+
+
+def _renamed(code: CodeType, name: str) -> CodeType:
+    return code.replace(co_name=name)
+
+
+def _is_main(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.If) and "__main__" in ast.dump(statement.test)
+
+
+def _binds(statement: ast.AST) -> set[str]:
+    """Names that a statement at the top level binds, blocks inside of it included."""
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return {statement.name}
+    found: set[str] = set()
+    for node in _outside_functions(statement):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            found.update((each.asname or each.name).split(".")[0] for each in node.names)
+    return found
+
+
+def _outside_functions(node: ast.AST) -> Iterator[ast.AST]:
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, _Scope):
+            yield child
+        else:
+            yield from _outside_functions(child)
+
+
+def _touches(statement: ast.stmt, name: str) -> bool:
+    """Whether a statement may change what the name stands for: a call on it, an item or attribute of it that is set."""
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom):
+        return False
+    plain = isinstance(statement, ast.Assign) and all(isinstance(each, ast.Name) for each in statement.targets)
+    return not plain and any(isinstance(node, ast.Name) and node.id == name for node in _outside_functions(statement))
+
+
+def _functions(tree: ast.AST) -> Iterator[ast.AST]:
+    return (each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda))
+
+
+_CHANGING = frozenset(
+    """append extend insert remove pop popitem clear update add discard setdefault sort reverse appendleft popleft
+    extendleft rotate subtract write""".split()
+)
+
+
+def _written(function: ast.AST, name: str) -> int:
+    """The line in which a function writes the global; 0 if none."""
+    declared = any(isinstance(node, ast.Global) and name in node.names for node in ast.walk(function))
+    local = not declared and any(
+        (isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store))
+        or (isinstance(node, ast.arg) and node.arg == name)
+        for node in ast.walk(function)
+    )
+    if local:
+        return 0
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name) and node.id == name and declared and not isinstance(node.ctx, ast.Load):
+            return node.lineno
+        if isinstance(node, ast.Subscript | ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            if _root(node) == name:
+                return node.lineno
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr in _CHANGING and _root(node.func) == name:
+                return node.lineno
+    return 0
+
+
+def _root(node: ast.expr) -> str:
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
