@@ -10,7 +10,8 @@ A file has sections, and lines of names in each:
       pure: quantize
       unproven: …               what instances have beside them: may be met on a value of unknown type
 
-`constants` of a module are plain values; `changes` are pure but for changing their receiver, or their first argument; `passes` may return an argument itself;
+`constants` of a module are plain values; `changes` are pure but for changing their receiver, or their first argument; `returns X` give instances of X; `aliases` are other modules
+with the same names; `passes` may return an argument itself;
 `iterators` return something that iterating over uses up; `immutable` are classes whose instances never change.
 """
 
@@ -49,6 +50,8 @@ class Allowed:
     immutable: set[str] = field(default_factory=set)
     pickles: set[str] = field(default_factory=set)
     constants: set[str] = field(default_factory=set)
+    aliases: dict[str, str] = field(default_factory=dict)
+    returns: dict[str, str] = field(default_factory=dict)
     guarded: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def rule(self, path: str) -> str | None:
@@ -120,6 +123,11 @@ def _section(kind: str, name: str, names: dict[str, list[str]], found: Allowed) 
         rule = key.removeprefix("rule ") if key.startswith("rule ") else ""
         for each in listed:
             path = f"{name}.{each}"
+            if key == "aliases":
+                found.aliases[each] = name
+                continue
+            if key.startswith("returns "):
+                found.returns[path] = key.removeprefix("returns ")
             if key != "pickles":
                 found.names[path] = rule
             if kind == "class":

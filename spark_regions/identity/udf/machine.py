@@ -242,8 +242,10 @@ class Machine:
 
     def op_LOAD_NAME(self, stack: Stack, instruction: Any) -> None:  # noqa: N802
         name = instruction.argval
-        inside = self.namespace is not None and name in self.namespace
-        stack.append(self.namespace[name] if self.namespace and inside else self.proof.global_name(self, name))
+        if self.namespace is not None and (name in self.namespace or name == "__name__"):
+            stack.append(self.namespace.get(name, DATA.named(name)))
+        else:
+            stack.append(self.proof.global_name(self, name))
 
     def op_STORE_NAME(self, stack: Stack, instruction: Any) -> None:  # noqa: N802
         value = stack.pop()
@@ -252,6 +254,10 @@ class Machine:
         name = instruction.argval
         known = self.namespace.get(name)
         self.namespace[name] = value if known is None or known == value else self._either(known, value)
+
+    def op_SETUP_ANNOTATIONS(self, stack: Stack, instruction: Any) -> None:  # noqa: N802
+        if self.namespace is not None:
+            self.namespace["__annotations__"] = DATA
 
     def op_STORE_GLOBAL(self, stack: Stack, instruction: Any) -> None:  # noqa: N802
         raise self.refused("UDF_MUTABLE_STATE", f"the global {instruction.argval} is written")
@@ -365,7 +371,7 @@ class Machine:
     def op_UNPACK_EX(self, stack: Stack, instruction: Any) -> None:  # noqa: N802
         owner = stack.pop()
         before, behind = instruction.arg & 0xFF, instruction.arg >> 8
-        rest = Value(f"*{owner.text}", inner=owner.inner, opaque=owner.opaque)
+        rest = Value(f"*{owner.text}", inner=owner.inner, opaque=owner.hidden, hidden=owner.hidden)
         stack.extend([*[owner.part()] * behind, rest, *[owner.part()] * before])
 
     def op_LIST_EXTEND(self, stack: Stack, instruction: Any) -> None:  # noqa: N802
@@ -389,7 +395,7 @@ class Machine:
     def op_GET_ITER(self, stack: Stack, instruction: Any) -> None:  # noqa: N802
         owner = stack.pop()
         self.proof.consumed(self, owner)
-        stack.append(replace(owner, known=None, const=NOTHING, shared=owner.inner))
+        stack.append(replace(owner, known=None, const=NOTHING, shared=owner.inner, opaque=owner.hidden))
 
     op_GET_YIELD_FROM_ITER = op_GET_ITER  # noqa: N815
 
@@ -549,7 +555,7 @@ _BRANCHES = frozenset(
 # Instructions whose result holds what they take, and nothing else: (taken, given).
 _EFFECTS: dict[str, tuple[int, int]] = {
     **dict.fromkeys(
-        ("RESUME", "NOP", "CACHE", "PRECALL", "MAKE_CELL", "COPY_FREE_VARS", "EXTENDED_ARG", "SETUP_ANNOTATIONS",
+        ("RESUME", "NOP", "CACHE", "PRECALL", "MAKE_CELL", "COPY_FREE_VARS", "EXTENDED_ARG",
          "NOT_TAKEN", "DELETE_FAST", "DELETE_NAME"),
         (0, 0),
     ),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+from dataclasses import replace
 from types import CodeType
 from typing import Any
 
 from spark_regions.errors import UdfRefused
 from spark_regions.identity.udf.canonical import CODE_ARGUMENTS, SIDE_EFFECTS, cloudpickle_name, is_code_type
-from spark_regions.identity.udf.proof import Proof, shows_address
+from spark_regions.identity.udf.proof import DUNDERS, Proof, shows_address
+from spark_regions.identity.udf.rules import ARRAYS
 from spark_regions.identity.udf.symbols import Call, Global, Pairs, Unordered
 from spark_regions.identity.udf.values import DATA, Function, Library, UserClass, Value, constant, is_mutable, mixed
 
@@ -76,9 +79,10 @@ class Pickled:
             if found is None:
                 break
             found = self.proof.modules.member(self.proof, found, part)
-        if found is None:
+        if found is None and f"{module}.{name}" not in self.proof.allowed.pickles:
+            self.proof.modules.check(module)
             raise UdfRefused("UDF_UNPROVEN", f"{module}.{name}")
-        return found  # type: ignore[no-any-return]
+        return found or DATA.named(name)
 
     def _call(self, call: Call, text: str) -> Value:
         name = cloudpickle_name(call.function)
@@ -92,7 +96,7 @@ class Pickled:
             return self._global_module(str(call.arguments[0]))
         if name in ("_make_skeleton_class", "_make_skeleton_enum"):
             return self._class(call, name)
-        if name in ("_builtin_type", "_make_empty_cell", "_make_typevar", "_make_dict_keys", "_make_dict_values"):
+        if name in ("_builtin_type", "_make_empty_cell", "_make_typevar", "_get_dataclass_field_type_sentinel"):
             return DATA.named(name)
         if name == "_make_cell":
             return self._holding(call.arguments, "a cell")
@@ -105,6 +109,7 @@ class Pickled:
     def _global_module(self, module: str) -> Value:
         found = self.proof.modules.resolve(self.proof, module)
         if found is None:
+            self.proof.modules.check(module)
             raise UdfRefused("UDF_UNPROVEN", f"the module {module}")
         return found  # type: ignore[no-any-return]
 
@@ -132,15 +137,17 @@ class Pickled:
                 known = made_by.path in self.proof.allowed.immutable
             if not known and self.value(function) != DATA.named(self.value(function).text):
                 raise UdfRefused("UDF_UNPROVEN", f"an object made by {path or self.value(function).text}")
-        if path.startswith(("numpy.", "pandas.", "pyarrow.")):
-            self.proof.arrays = True
+        arrays = path.startswith(ARRAYS)
+        self.proof.arrays = self.proof.arrays or arrays
         held = [call.arguments if isinstance(call.arguments, tuple) else (call.arguments,), call.keywords]
         found = self._holding([*held, *call.states, *call.items], text or f"a {path.rpartition('.')[2]}")
+        found = replace(found, inner=found.inner or arrays)
         immutable = path in self.proof.allowed.immutable and not call.items
         if isinstance(made_by, UserClass):
             self.proof.add_class(made_by)
             self.proof.arrays = True
-            found = Value(found.text, inner=found.inner, opaque=found.opaque or made_by.shows_address)
+            self.proof.keep(made_by)
+            found = Value(found.text, inner=found.inner, opaque=made_by.shows_address, hidden=found.hidden)
         if path.rpartition(".")[2] in ("methodcaller", "attrgetter"):
             self._names(call)
         return found if immutable else is_mutable(found)
@@ -152,6 +159,8 @@ class Pickled:
 
     def _taken(self, name: str) -> None:
         allowed = self.proof.allowed
+        if name in DUNDERS:
+            return
         if name in allowed.rules or not (allowed.is_pure_on_all(name) or allowed.may_be_a_field(name)):
             raise UdfRefused("UDF_UNPROVEN", f"the attribute {name} by its name")
         self.proof.use(name)
@@ -176,6 +185,10 @@ class Pickled:
         own = next((state[0] for state in call.states if isinstance(state, tuple) and len(state) == 2), None)
         if isinstance(own, Pairs) and own.get(PURE) is True:
             return DATA.named(code.co_name)
+        if _same_code(code, _RECURSIVE_REPR):
+            # It asks for the address of what it shows only to end where that refers to itself.
+            cells = dict(zip(code.co_freevars, slots.get("__closure__") or (), strict=False)) if slots else {}
+            return self.value(_content(cells["user_function"]))
         names = slots.get("__globals__") if isinstance(slots, Pairs) else None
         function = Function(code, PickledNames(self, names))
         made = Value(code.co_name, known=function, literal=True)
@@ -185,11 +198,10 @@ class Pickled:
         if isinstance(slots, Pairs):
             closure = slots.get("__closure__")
             for name, cell in zip(code.co_freevars, closure or (), strict=False):
-                held = cell.arguments[0] if isinstance(cell, Call) and cell.arguments else None
-                if isinstance(cell, Call) and cell.states:
-                    held = cell.states[-1]
-                function.cells[name] = self.value(held, name)
+                function.cells[name] = self.value(_content(cell), name)
             defaults = [*(slots.get("__defaults__") or ())]
+            plain = code.co_varnames[: code.co_argcount]
+            function.defaulted = frozenset((*plain[len(plain) - len(defaults) :], *code.co_varnames[len(plain) :]))
             named = slots.get("__kwdefaults__")
             if isinstance(named, Pairs):
                 defaults += [value for _, value in named.items]
@@ -236,6 +248,8 @@ class Pickled:
         made = Value(str(name), known=found, literal=True)
         self.done[id(call)] = made
         found.bases.extend(self.value(base) for base in bases)
+        if maker == "_make_skeleton_class":
+            self.value(arguments[0])
         if maker == "_make_skeleton_enum":
             self._holding([arguments[3]], str(name))
         for state in call.states:
@@ -253,6 +267,28 @@ class Pickled:
 
 
 _CLASS_NOISE = frozenset("__doc__ __module__ __dict__ __weakref__ _abc_impl __annotations__ __parameters__".split())
+
+
+@dataclasses.dataclass
+class _Shown:
+    """Has the wrapper around `__repr__` that dataclasses make."""
+
+
+_RECURSIVE_REPR: CodeType = _Shown.__repr__.__code__
+
+
+def _same_code(one: CodeType, other: CodeType) -> bool:
+    return all(
+        getattr(one, name) == getattr(other, name)
+        for name in ("co_code", "co_consts", "co_names", "co_varnames", "co_freevars", "co_cellvars")
+    )
+
+
+def _content(cell: Any) -> Any:
+    """What is in the cell of a closure."""
+    if isinstance(cell, Call) and cell.states:
+        return cell.states[-1]
+    return cell.arguments[0] if isinstance(cell, Call) and cell.arguments else None
 
 
 class PickledNames:

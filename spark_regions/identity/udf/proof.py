@@ -26,6 +26,7 @@ from spark_regions.identity.udf.values import (
     Checked,
     Function,
     Guarded,
+    Instance,
     Library,
     Marker,
     Method,
@@ -41,7 +42,7 @@ MAX_ROUNDS = 40
 MAX_FUNCTIONS = 5_000
 _UNPROVEN = "UDF_UNPROVEN"
 # Attributes that the data model gives to every value, and that tell nothing but the value.
-_DUNDERS = frozenset(
+DUNDERS = frozenset(
     """__class__ __name__ __qualname__ __doc__ __dict__ __len__ __contains__ __getitem__ __iter__ __next__ __call__
     __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__
     __floordiv__ __mod__ __pow__ __neg__ __abs__ __and__ __or__ __xor__ __bool__ __int__ __float__ __index__
@@ -50,8 +51,11 @@ _DUNDERS = frozenset(
     __context__ __args__ __origin__ __getattr__ __getattribute__ __reversed__ __round__ __divmod__ __matmul__
     __class_getitem__ __orig_bases__ __func__ __self__""".split()
 )
-_CHANGING_DUNDERS = frozenset("__setattr__ __setitem__ __delitem__ __delattr__ __iadd__ __isub__ __ior__".split())
+ITERATOR = Marker("iterator")
 _CLASS_PARTS = frozenset(("__class__", "__mro__", "__bases__"))
+_MAKING = frozenset(("__init__", "__new__", "__post_init__"))
+# What calls these changes the instance, and is refused where that is kept.
+_CHANGING = frozenset("__setattr__ __delattr__ __setitem__ __delitem__ __iadd__ __isub__ __imul__ __ior__ __iand__".split())
 _SHOWING = frozenset(("__repr__", "__str__", "__format__"))
 
 
@@ -74,6 +78,8 @@ class Proof:
         self.shared_arguments = False
         self.leaks = False
         self.part_changes: dict[tuple[str, str], None] = {}
+        self.opaque_kept = False
+        self.parts_shown: dict[tuple[str, str], None] = {}
         self.changed = False
 
     # ---- Until nothing new is found ----------------------------------------------------------------------------------
@@ -101,6 +107,11 @@ class Proof:
         if self.leaks and self.part_changes:
             detail, where = next(iter(self.part_changes))
             raise UdfRefused("UDF_MUTABLE_STATE", f"{detail}, which may be kept from call to call ({where})")
+        if self.opaque_kept and self.parts_shown:
+            detail, where = next(iter(self.parts_shown))
+            raise UdfRefused(_UNPROVEN, f"the text of {detail} may show where it lies in memory ({where})")
+        if {"never-called", "unknown call"} <= self.marks:
+            raise UdfRefused(_UNPROVEN, "a class that must not be called may be")
         rules.check_strings(self)
 
     def reach(self, function: Function) -> Function:
@@ -119,6 +130,17 @@ class Proof:
                 if isinstance(value.known, Function) and (name in self.used or _is_dunder(name)):
                     self._reach_method(value.known, DATA)
         return found
+
+    def keep(self, found: UserClass) -> None:
+        """Some instance is there at the next call, and operators call its methods."""
+        if not found.kept:
+            found.kept = self.changed = True
+            for name, value in list(found.attributes.items()):
+                if isinstance(value.known, Function) and _is_dunder(name) and name not in _MAKING | _CHANGING:
+                    self._reach_method(value.known, Value(found.name, shared=True, inner=True))
+        for base in found.bases:
+            if isinstance(base.known, UserClass):
+                self.keep(base.known)
 
     def _reach_method(self, function: Function, owner: Value) -> None:
         self.reach(function)
@@ -173,11 +195,14 @@ class Proof:
         elif isinstance(known, Library) and known.path in self.allowed.changes:
             raise self._refused(machine, _UNPROVEN, f"{value.text} as a value: it changes its argument")
         elif isinstance(known, Checked) and known.rule.split()[0] in rules.MARKS:
+            # What it notes is noted; it may be called by anybody.
             self.marks.add(known.rule.split()[0])
         elif isinstance(known, Checked):
             raise self._refused(machine, _UNPROVEN, f"{value.text} as a value: how it is called cannot be seen")
         elif isinstance(known, Guarded):
             raise self._refused(machine, _UNPROVEN, f"{value.text}, a {known.type}, where its type is lost")
+        elif known == ITERATOR and value.shared:
+            raise self._refused(machine, "UDF_MUTABLE_STATE", f"{value.text}, which iterating over uses up")
         elif isinstance(known, Marker) and known.kind == "build class":
             raise self._refused(machine, _UNPROVEN, "__build_class__ as a value")
 
@@ -197,17 +222,17 @@ class Proof:
         self._leak(values)
 
     def _leak(self, values: Iterable[Value]) -> None:
-        if not self.leaks and any(each.shared or each.inner for each in values):
-            self.leaks = True
-            self.changed = True
+        found = list(values)
+        self.leaks = self.leaks or any(each.shared or each.inner for each in found)
+        self.opaque_kept = self.opaque_kept or any(each.opaque or each.hidden for each in found)
 
     def shown(self, machine: Machine, value: Value) -> None:
         """Its text is made."""
         if isinstance(value.known, Guarded):
             return
-        if value.opaque or isinstance(value.known, Function | Method) or (
-            isinstance(value.known, Marker) and value.known.kind == "iterator"
-        ):
+        if value.taken and value.known is None:
+            self.parts_shown[value.text, f"{machine.function.name}, line {machine.line}"] = None
+        if value.opaque or isinstance(value.known, Function) or value.known == ITERATOR:
             raise self._refused(machine, _UNPROVEN, f"the text of {value.text} shows where it lies in memory")
         self.consumed(machine, value)
 
@@ -216,7 +241,7 @@ class Proof:
     def global_name(self, machine: Machine, name: str) -> Value:
         found: Value | None = machine.function.names.lookup(self, name)
         if found is not None:
-            if isinstance(found.known, Marker) and found.known.kind == "iterator":
+            if found.known == ITERATOR:
                 raise self._refused(machine, "UDF_MUTABLE_STATE", f"{name}, which iterating over uses up")
             return found.named(name) if found.known is None else found
         path = f"builtins.{name}"
@@ -236,12 +261,13 @@ class Proof:
     def imported(self, machine: Machine, name: str, level: int, whole: bool) -> Value:
         if level:
             name = machine.function.names.absolute(name, level)
-        if self.modules.resolve(self, name) is None:
-            raise self._refused(machine, _UNPROVEN, f"the module {name}")
-        found = self.modules.resolve(self, name.split(".")[0] if whole else name)
-        if found is None:
-            raise self._refused(machine, _UNPROVEN, f"the module {name}")
-        return found  # type: ignore[no-any-return]
+        found: Value | None = None
+        for each in (name, name.split(".")[0] if whole else name):
+            found = self.modules.resolve(self, each)
+            if found is None:
+                self.modules.check(each)
+                raise self._refused(machine, _UNPROVEN, f"the module {each}")
+        return found or DATA
 
     # ---- Attributes --------------------------------------------------------------------------------------------------
 
@@ -254,13 +280,17 @@ class Proof:
             found: Value | None = self.modules.attribute(self, known.name, name)
             if found is None:
                 raise self._refused(machine, _UNPROVEN, text)
-            if isinstance(found.known, Marker) and found.known.kind == "iterator":
+            if found.known == ITERATOR:
                 raise self._refused(machine, "UDF_MUTABLE_STATE", f"{text}, which iterating over uses up")
             return found if found.known is not None else found.named(text)
         if isinstance(known, UserClass) and name in known.attributes:
             value = known.attributes[name]
             self.add_class(known)
+            if isinstance(value.known, Function) and value.known.kind == "class":
+                return Value(text, known=Method(name, Value("cls", shared=True, inner=True)))
             return value.named(text) if value.known is None else value
+        if isinstance(known, Instance) and self.allowed.rule(f"{known.type}.{name}") == "":
+            return owner.part(text)
         if isinstance(known, Guarded):
             if name not in self.allowed.guarded.get(known.type, ()):
                 raise self._refused(machine, _UNPROVEN, text)
@@ -276,7 +306,7 @@ class Proof:
         trusted: Value | None = self.modules.trusted(path)
         if trusted is not None:
             return trusted
-        if name in _DUNDERS and known.path not in self.allowed.modules:
+        if name in DUNDERS and known.path not in self.allowed.modules:
             return replace(DATA.named(text), shared=name == "__dict__")
         raise self._refused(machine, _UNPROVEN, text)
 
@@ -285,16 +315,18 @@ class Proof:
         plain = [
             is_mutable(each.attributes[name])
             for each in self.classes
-            if name in each.attributes and not isinstance(each.attributes[name].known, Function)
+            if name in each.attributes and not isinstance(each.attributes[name].known, Function | Instance)
         ]
         if name in _SHOWING:
             self.shown(machine, owner)
-        elif name in _CHANGING_DUNDERS or name in self.allowed.changes:
+        elif name in _CHANGING or name == "__next__" or (name in self.allowed.changes and name not in self.allowed.rules):
             self.put(machine, owner, [], f"{text}(…) changes it")
         elif name.startswith("__") and name.endswith("__"):
-            if name not in _DUNDERS and not methods and not plain:
+            if name not in DUNDERS and not methods and not plain:
                 raise self._refused(machine, _UNPROVEN, text)
         elif name in self.allowed.rules and name not in self.allowed.unproven:
+            if name in self.allowed.changes:
+                self.put(machine, owner, [], f"{text}(…) changes it")
             return Value(text, known=Checked(f"{self.allowed.rules[name]} .{name}", owner))
         elif not self.allowed.is_pure_on_all(name) and not (
             self.allowed.may_be_a_field(name) or (name not in self.allowed.unproven and self._is_private(name))
@@ -308,7 +340,8 @@ class Proof:
             shared=shared or name in _CLASS_PARTS or (name == "__dict__" and owner.shared),
             inner=owner.inner or any(each.inner or each.shared for each in [*plain, *found]),
             taken=True,
-            opaque=any(each.opaque for each in found),
+            opaque=owner.hidden or any(each.opaque for each in found),
+            hidden=owner.hidden or any(each.hidden for each in found),
         )
 
     def _is_private(self, name: str) -> bool:
@@ -360,6 +393,9 @@ class Proof:
             return self._call_method(machine, callee, known, arguments, keywords)
         if any(each.shared for each in given):
             self._share_arguments()
+        self.marks.add("unknown call")
+        for method in self.use("__call__", callee):
+            self._bind(method, [*_receiver(method, callee), *arguments], keywords or {}, spread=keywords is None)
         escaped = [each.returned for each in self.functions if each.escaped]
         made = mixed([*given, *escaped, callee.part()], f"{callee.text}(…)")
         return replace(made, shared=made.inner or machine.importing, taken=True, literal=False)
@@ -376,6 +412,9 @@ class Proof:
         if known.path in self.allowed.changes and given:
             self.put(machine, given[0], [], f"{callee.text}({given[0].text}) changes it")
         self.changing_keywords(machine, None, keywords)
+        if any(isinstance(each.known, Library) and each.known.path in rules.TEXTS for each in given):
+            for value in given:
+                self.shown(machine, value.part() if value.known == ITERATOR else value)
         functions = any(isinstance(each.known, Function | Method) for each in given)
         if functions and any(each.shared for each in given):
             self._share_arguments()
@@ -388,11 +427,13 @@ class Proof:
         if known.path in self.allowed.guarded:
             return Value(made.text, known=Guarded(known.path))
         if known.path in self.allowed.iterators:
-            return replace(made, known=Marker("iterator") if machine.importing else None, shared=made.inner)
+            return replace(made, known=ITERATOR, shared=False, opaque=False)
         if known.path in self.allowed.passes:
             return replace(made, shared=made.inner, taken=True, literal=False)
         lasting = machine.importing and known.path not in self.allowed.immutable
-        return replace(made, shared=lasting, literal=False)
+        inner = made.inner or (lasting and known.path.startswith(rules.ARRAYS))
+        found = self.allowed.returns.get(known.path)
+        return replace(made, known=Instance(found) if found else None, shared=lasting, inner=inner, literal=False)
 
     def _call_method(
         self, machine: Machine, callee: Value, known: Method, arguments: list[Value], keywords: Any
@@ -406,7 +447,7 @@ class Proof:
         for method in methods:
             self._bind(method, [*_receiver(method, known.owner), *arguments], keywords or {}, spread=keywords is None)
         found = [self._returned(machine, each) for each in methods]
-        if known.name in _SHOWING or known.name in ("format", "join"):
+        if known.name in _SHOWING or known.name == "format":
             for each in given:
                 self.shown(machine, each)
         made = mixed([*given, *found, known.owner.part(), callee.part()], f"{callee.text}(…)")
@@ -433,25 +474,27 @@ class Proof:
     def _returned(self, machine: Machine, function: Function) -> Value:
         found = function.returned
         if function.is_generator:
-            kind = Marker("iterator") if machine.importing else None
-            return Value(f"{function.name}(…)", kind, shared=found.inner, inner=found.inner or found.shared)
+            held = mixed([found])
+            return replace(held, text=f"{function.name}(…)", known=ITERATOR, opaque=False, literal=False)
         if machine.importing:
             found = is_mutable(found)
         return found.named(f"{function.name}(…)")
 
     def _instance(self, machine: Machine, found: UserClass, arguments: list[Value], keywords: Any) -> Value:
         self.add_class(found)
+        if machine.importing or machine.function.at_import:
+            self.keep(found)
         given = [*arguments, *(keywords or {}).values()]
         made = mixed(given, f"{found.name}(…)")
         self._leak([value for value in given if value.shared])
-        for name in ("__init__", "__new__", "__post_init__"):
+        for name in _MAKING:
             value = found.attributes.get(name)
             if value is not None and isinstance(value.known, Function):
                 self.reach(value.known)
                 more = [] if name == "__post_init__" else arguments
                 self._bind(value.known, [replace(made, opaque=False), *more], keywords or {}, spread=keywords is None)
         return replace(
-            made, shared=machine.importing, opaque=made.opaque or found.shows_address, taken=False, literal=False
+            made, shared=machine.importing, opaque=found.shows_address, taken=False, literal=False
         )
 
     def _bind(
@@ -479,8 +522,9 @@ class Proof:
                 if name in named:
                     values.setdefault(name, []).append(value)
         for name in named:
-            if name not in values or function.default != DATA:
-                values.setdefault(name, []).append(function.default.named(name))
+            has_default = function.defaulted is None or name in function.defaulted
+            if name not in values or (has_default and function.default != DATA):
+                values.setdefault(name, []).append((function.default if has_default else DATA).named(name))
         more = [*arguments[len(plain) :], *(value for name, value in keywords.items() if name not in named), lost]
         for name in (*rest, *options):
             values[name] = [mixed(more, name)]
@@ -551,7 +595,7 @@ def shows_address(found: UserClass) -> bool:
     for base in found.bases:
         if isinstance(base.known, UserClass) and not base.known.shows_address:
             return False
-        if isinstance(base.known, Library) and base.known.path not in ("builtins.object", *rules.WITHOUT_TEXT):
+        if isinstance(base.known, Library) and base.known.path not in rules.WITHOUT_TEXT:
             return False
     return True
 

@@ -30,6 +30,7 @@ def prove(symbols: Symbols, modules: Modules, trusted: Iterable[str] = ()) -> li
     proof = Proof(allowed(), sources)
     root = Pickled(proof).value(symbols.root, "the function")
     proof.escape(None, root)
+    proof.use("__call__", root if root.shared else root.part())
     proof.settle()
     return [local_zone()] if "zone" in proof.marks else []
 

@@ -29,12 +29,14 @@ Keywords = Mapping[str, Value] | None
 NAMED_TUPLE = frozenset(("_asdict", "_replace", "_fields", "_make", "_field_defaults"))
 # Base classes without a text of their own.
 WITHOUT_TEXT = frozenset(
-    ("abc.ABC", "typing.Generic", "typing.Protocol", "json.JSONEncoder", "json.JSONDecoder", "html.parser.HTMLParser")
+    ("builtins.object", "abc.ABC", "typing.Generic", "typing.Protocol", "json.JSONEncoder", "json.JSONDecoder", "html.parser.HTMLParser")
 )
 # Attributes of a guarded class that give another instance of it.
 STAY_GUARDED = frozenset(("parent",))
 # Rules that only note something: whatever they stand beside may be called by anybody.
-MARKS = frozenset(("zone", "dates"))
+MARKS = frozenset(("zone", "dates", "never-called"))
+# What these make may look into memory of each other.
+ARRAYS = ("numpy.", "pandas.", "pyarrow.")
 _CLOCK_WORDS = frozenset(("now", "today"))
 _PATHS = frozenset(("path_or_buf", "path_or_buffer", "buf", "path", "excel_writer", "file", "con", "fname"))
 _SIMPLE_EXPRESSION = re.compile(r"""[\w\s<>=!&|+\-*/%'",]*""")
@@ -56,7 +58,14 @@ def checked(
         proof.consumed(machine, value)
     proof.changing_keywords(machine, known.owner if path.startswith(".") else None, keywords)
     made = mixed([*given, known.owner.part()], f"{callee.text}(…)")
-    return replace(made, shared=known.owner.inner, taken=path.startswith("."), literal=False)
+    lasting = machine.importing
+    return replace(
+        made,
+        shared=known.owner.inner or lasting,
+        inner=made.inner or (lasting and path.startswith(ARRAYS)),
+        taken=path.startswith("."),
+        literal=False,
+    )
 
 
 def _refused(machine: Machine, callee: Value, how: str) -> UdfRefused:
@@ -185,6 +194,10 @@ def _super(proof: Proof, machine: Machine, callee: Value, arguments: list[Value]
     return replace(machine.variable(names[0]) if names else DATA, known=None)
 
 
+def _object(proof: Proof, machine: Machine, callee: Value, arguments: list[Value], keywords: Keywords) -> Value:
+    return Value("object()", opaque=True, shared=machine.importing)
+
+
 def _kind_test(proof: Proof, machine: Machine, callee: Value, arguments: list[Value], keywords: Keywords) -> Value:
     """`isinstance` calls nothing of what it is given, whatever that is."""
     for value in arguments:
@@ -216,9 +229,11 @@ def _trusted(proof: Proof, machine: Machine, callee: Value, arguments: list[Valu
     return DATA.named(arguments[0].text if arguments else callee.text)
 
 
+TEXTS = frozenset(("builtins.str", "builtins.repr", "builtins.ascii", "builtins.format"))
 CALLS: dict[str, Callable[..., Value | None]] = {
-    **dict.fromkeys(("builtins.str", "builtins.repr", "builtins.ascii", "builtins.format"), _text),
+    **dict.fromkeys(TEXTS, _text),
     "builtins.super": _super,
+    "builtins.object": _object,
     "builtins.isinstance": _kind_test,
     "builtins.issubclass": _kind_test,
     **dict.fromkeys(

@@ -10,6 +10,7 @@ from spark_regions.errors import UdfRefused
 from spark_regions.identity.udf.machine import Machine
 from spark_regions.identity.udf.modules import Modules
 from spark_regions.identity.udf.proof import Proof
+from spark_regions.identity.udf.rules import collect_strings
 from spark_regions.identity.udf.values import DATA, Function, Library, UserClass, UserModule, Value
 
 _Scope = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -32,6 +33,7 @@ class SourceModules:
         return DATA.named(path) if self.trusted_names and self.trusted_names & set(names) else None
 
     def resolve(self, proof: Proof, name: str) -> Value | None:
+        name = proof.allowed.aliases.get(name, name)
         trusted = self.trusted(name)
         if trusted is not None:
             return trusted
@@ -40,6 +42,12 @@ class SourceModules:
         if proof.allowed.has(name):
             return proof.library(name, name)
         return None
+
+    def check(self, name: str) -> None:
+        """
+        :raises UdfRefused: there is no such module
+        """
+        self.modules.digest(name)
 
     def source(self, name: str) -> SourceModule | None:
         if name not in self._read:
@@ -109,6 +117,7 @@ class SourceModule:
         for statement in ordered:
             code = compile(ast.Module([statement], []), f"{self.name}.py", "exec", dont_inherit=True)
             function = Function(_renamed(code, self.name), _Names(self, namespace), at_import=True)
+            collect_strings(proof, code)
             Machine(proof, function, namespace).run()
         found = namespace.get(name)
         if found is not None and not isinstance(found.known, Function | UserClass | UserModule | Library):

@@ -30,6 +30,7 @@ class Value:
     :param inner: so may what is in it
     :param taken: it was taken out of something
     :param opaque: its text may show where in memory it lies
+    :param hidden: the text of what is in it may
     :param const: the value itself, where it is a constant
     :param literal: it is made of constants and functions of the code alone
     """
@@ -40,12 +41,13 @@ class Value:
     inner: bool = False
     taken: bool = False
     opaque: bool = False
+    hidden: bool = False
     const: Any = NOTHING
     literal: bool = False
 
     def part(self, text: str = "") -> Value:
         """What is in it: an element, an attribute."""
-        return Value(text or f"{self.text}[…]", shared=self.inner, inner=self.inner, taken=True, opaque=self.opaque)
+        return Value(text or f"{self.text}[…]", shared=self.inner, inner=self.inner, taken=True, opaque=self.hidden, hidden=self.hidden)
 
     def named(self, text: str) -> Value:
         return replace(self, text=text)
@@ -78,6 +80,8 @@ class Function:
     :param names: what its globals are, by name
     :param cells: what its free variables are, where they came with it; they outlive every call
     :param parent: the function whose code makes it
+    :param default: any of the defaults of its parameters
+    :param defaulted: the parameters that have one; None for any
     :param kind: "static", "class" or "property" where a method is one
     :param at_import: it runs while a module is imported, so what it makes may outlive every call
     """
@@ -93,6 +97,7 @@ class Function:
     made: dict[int, Any] = field(default_factory=dict)
     returned: Value = DATA
     default: Value = DATA
+    defaulted: frozenset[str] | None = None
     escaped: bool = False
 
     @property
@@ -119,12 +124,14 @@ class UserClass:
 
     :param bases: its base classes, known or not
     :param attributes: methods and other attributes, by name
+    :param kept: some instance of it is there at the next call
     """
 
     name: str
     bases: list[Value]
     attributes: dict[str, Value]
     shows_address: bool = True
+    kept: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,13 +162,20 @@ class Guarded:
 
 
 @dataclass(frozen=True, slots=True)
+class Instance:
+    """An instance of a class of the lists. Where that is lost, it is a value of unknown type."""
+
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
 class Marker:
     """Something of the interpreter's own on the stack."""
 
     kind: str
 
 
-Known = Library | UserModule | Function | UserClass | Method | Checked | Guarded | Marker
+Known = Library | UserModule | Function | UserClass | Method | Checked | Guarded | Instance | Marker
 
 NULL = Value("NULL", known=Marker("null"))
 BUILD_CLASS = Value("class", known=Marker("build class"))
@@ -195,6 +209,7 @@ def joined(values: Iterable[Value], text: str = "") -> Value:
         inner=any(each.inner for each in found),
         taken=any(each.taken for each in found),
         opaque=any(each.opaque for each in found),
+        hidden=any(each.hidden for each in found),
         const=first.const if constants else NOTHING,
         literal=all(each.literal for each in found),
     )
@@ -203,9 +218,11 @@ def joined(values: Iterable[Value], text: str = "") -> Value:
 def mixed(values: Iterable[Value], text: str = "a value") -> Value:
     """Something new that holds the values."""
     found = list(values)
+    shows = any(each.opaque or each.hidden for each in found)
     return Value(
         text,
         inner=any(each.shared or each.inner for each in found),
-        opaque=any(each.opaque for each in found),
+        opaque=shows,
+        hidden=shows,
         literal=bool(found) and all(each.literal for each in found),
     )
