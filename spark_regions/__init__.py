@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from spark_regions._version import __version__
 from spark_regions.errors import BatchError, ConfError, JarError, NotActiveError, PlannerError, RegionsError, StoreError
+from spark_regions.pure import pure
 from spark_regions.spark import (
     Later,
     SessionReport,
@@ -36,6 +37,7 @@ __all__ = [
     "decisions",
     "jar_path",
     "later",
+    "pure",
     "report",
     "run",
     "status",

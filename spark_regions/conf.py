@@ -179,6 +179,14 @@ CONFS: tuple[Conf, ...] = (
         minimum=0,
     ),
     Conf(
+        "spark.regions.udf.trustedModules",
+        "string",
+        "",
+        "startup",
+        "Python modules, separated by commas, that you vouch for: what they give depends on arguments alone. Their"
+        " submodules are included. They are told apart by the version of what is installed, or by their content.",
+    ),
+    Conf(
         "spark.regions.recycle.enabled",
         "bool",
         "true",

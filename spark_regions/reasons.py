@@ -69,6 +69,8 @@ _FUNCTIONS = {
     "UDF_UNREADABLE": "The pickled Python function cannot be read",
     "UDF_MODULE_UNKNOWN": "A module that the Python function names was not found",
     "UDF_SIDE_EFFECT": "The Python function has effects beside its result",
+    "UDF_UNPROVEN": "The Python function is not shown to depend on its arguments alone",
+    "UDF_MUTABLE_STATE": "The Python function changes what is kept from call to call",
     "UDF_NONDETERMINISTIC": "The Python function may give another value in another run",
     "UDF_BROADCAST": "The Python function reads a broadcast variable",
 }

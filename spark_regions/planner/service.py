@@ -184,7 +184,8 @@ class Service:
     def _digest(self, message: Mapping[str, Any]) -> dict[str, Any]:
         from spark_regions.identity.udf.request import digest_functions
 
-        return {"digests": digest_functions(message)}
+        trusted = self.confs.get("udf.trustedModules", "").replace(",", " ").split()
+        return {"digests": digest_functions(message, trusted)}
 
     def _skew(self, message: Mapping[str, Any]) -> dict[str, Any]:
         from spark_regions.planner.skew import counted, decide_skew, learned

@@ -61,7 +61,11 @@ def worlds(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, list[str]
     for letter, seed, zone in (("A", "1", "Etc/GMT-14"), ("B", "2", "Etc/GMT+12")):
         folder = tmp_path_factory.mktemp(letter)
         environment = os.environ | {"PYTHONHASHSEED": seed, "TZ": zone, "WORLD": letter, "HOME": str(folder)}
-        environment |= {"LOGNAME": f"user {letter}", "PYTHONPATH": f"{Path(__file__).parents[2]}:{folder}", "LC_ALL": "C.UTF-8"}
+        environment |= {
+            "LOGNAME": f"user {letter}",
+            "PYTHONPATH": f"{Path(__file__).parents[2]}:{folder}",
+            "LC_ALL": "C.UTF-8",
+        }
         done = subprocess.run(
             [sys.executable, "-m", "tests.udf.world", letter, str(folder)],
             capture_output=True, text=True, env=environment, check=False,

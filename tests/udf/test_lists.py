@@ -15,12 +15,13 @@ from spark_regions.identity.udf import rules
 from spark_regions.identity.udf.allowed import LISTS, allowed, sections
 from spark_regions.identity.udf.request import digest_functions
 
-KEYS = {"pure", "changes", "passes", "iterators", "immutable", "unproven", "pickles", "constants", "aliases"}
+KEYS = {"pure", "changes", "passes", "iterators", "immutable", "unproven", "pickles", "constants", "aliases",
+        "dispatched"}  # fmt: skip
 SECTIONS = [
     (path.name, kind, name, names)
     for path in sorted(LISTS.glob("*.txt"))
     for kind, name, names in sections(path.read_text(encoding="utf-8"))
-    if kind != "library"
+    if kind not in ("library", "every")
 ]
 # Since which Python the library has the name, where that is not the oldest one.
 NEWER = {"math.cbrt": 11, "math.exp2": 11, "math.sumprod": 12, "itertools.batched": 12, "typing.override": 12,
@@ -49,7 +50,7 @@ def test_a_section_is_well_formed_and_its_entries_exist(file: str, kind: str, na
         rule = key.removeprefix("rule ")
         assert key in KEYS or rule in rules._RULES or key.startswith("returns "), key
         assert len(listed) == len(set(listed)), f"{key} of {name} names something twice"
-        if key in ("pickles", "aliases") or kind == "class":
+        if key in ("pickles", "aliases", "dispatched") or kind == "class":
             continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -107,7 +108,14 @@ def test_every_entry_of_a_module_is_accepted(top: str) -> None:
     declined = {}
     for path, rule in entries():
         module, _, name = path.rpartition(".")
-        if path.split(".")[0] != top or module == "__future__" or module in classes or module in allowed().guarded or rule or keyword.iskeyword(name):
+        if (
+            path.split(".")[0] != top
+            or module == "__future__"
+            or module in classes
+            or module in allowed().guarded
+            or rule
+            or keyword.iskeyword(name)
+        ):
             continue
         if path in allowed().changes or path in allowed().modules or path in allowed().guarded:
             continue

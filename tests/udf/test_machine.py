@@ -17,7 +17,15 @@ from spark_regions.identity.udf.values import DATA, Function, Value
 PACKAGES = ("[a-m]*.py", "json", "email", "asyncio", "importlib", "collections")
 
 # Nothing that a function of rows needs.
-DECLINED = ("GET_AWAITABLE", "GET_AITER", "GET_ANEXT", "BEFORE_ASYNC_WITH", "END_ASYNC_FOR", "IMPORT_STAR", "PRINT_EXPR")
+DECLINED = (
+    "GET_AWAITABLE",
+    "GET_AITER",
+    "GET_ANEXT",
+    "BEFORE_ASYNC_WITH",
+    "END_ASYNC_FOR",
+    "IMPORT_STAR",
+    "PRINT_EXPR",
+)
 
 
 class Anything:

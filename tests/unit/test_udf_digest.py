@@ -138,7 +138,7 @@ def test_modules_that_are_not_found_are_refused(user_modules, tmp_path):
     )
     assert "digest" in digests(functions, [user_modules])["x"]
     (user_modules / "pack" / "deep.py").write_text("import random\nD = random.random()\n")
-    assert digests(functions, [user_modules])["x"]["refusal"]["code"] == "UDF_NONDETERMINISTIC"
+    assert digests(functions, [user_modules])["x"]["refusal"]["code"] == "UDF_UNPROVEN"
 
 
 def by_reference_commands_without_import(root):
@@ -169,10 +169,10 @@ def local(source):
         ("import math\nf = lambda x: math.sin(x)", None),
         ("import json, datetime\ndef f(x):\n    import decimal\n    return json.dumps(str(decimal.Decimal(x)))", None),
         ("import numpy as np, pandas as pd\nf = lambda s: pd.Series(np.log(s))", None),
-        ("import random\nf = lambda x: random.random()", "UDF_NONDETERMINISTIC"),
-        ("def f(x):\n    import uuid\n    return str(uuid.uuid4())", "UDF_NONDETERMINISTIC"),
-        ("import datetime\nf = lambda x: datetime.datetime.now()", "UDF_NONDETERMINISTIC"),
-        ("f = lambda path: open(path).read()", "UDF_NONDETERMINISTIC"),
+        ("import random\nf = lambda x: random.random()", "UDF_UNPROVEN"),
+        ("def f(x):\n    import uuid\n    return str(uuid.uuid4())", "UDF_UNPROVEN"),
+        ("import datetime\nf = lambda x: datetime.datetime.now()", "UDF_UNPROVEN"),
+        ("f = lambda path: open(path).read()", "UDF_UNPROVEN"),
         ("def f(x):\n    import no_such_module\n    return x", "UDF_MODULE_UNKNOWN"),
         ("f = [1, {'a': (2.5, None)}, b'x', frozenset({1, 2})]", None),
         ("f = 1\nfor _ in range(100): f = [f]", None),

@@ -10,9 +10,10 @@ A file has sections, and lines of names in each:
       pure: quantize
       unproven: …               what instances have beside them: may be met on a value of unknown type
 
-`constants` of a module are plain values; `changes` are pure but for changing their receiver, or their first argument; `returns X` give instances of X; `aliases` are other modules
-with the same names; `passes` may return an argument itself;
-`iterators` return something that iterating over uses up; `immutable` are classes whose instances never change.
+`constants` of a module are plain values; `changes` are pure but for changing their receiver or first argument; `passes`
+may return an argument itself; `iterators` return something that iterating over uses up; `immutable` are classes whose
+instances never change; `returns X` give instances of X; `pickles` are what objects are made by when a pickle is read;
+`aliases` are other modules with the same names; `dispatched` are methods that others call by their name.
 """
 
 from __future__ import annotations
@@ -50,6 +51,9 @@ class Allowed:
     immutable: set[str] = field(default_factory=set)
     pickles: set[str] = field(default_factory=set)
     constants: set[str] = field(default_factory=set)
+    every: set[str] = field(default_factory=set)
+    changing_every: set[str] = field(default_factory=set)
+    dispatched: set[str] = field(default_factory=set)
     aliases: dict[str, str] = field(default_factory=dict)
     returns: dict[str, str] = field(default_factory=dict)
     guarded: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -113,8 +117,13 @@ def _read(text: str, found: Allowed) -> None:
 
 
 def _section(kind: str, name: str, names: dict[str, list[str]], found: Allowed) -> None:
+    if kind == "every":
+        found.every.update(names["pure"])
+        found.changing_every.update(names["changes"])
+        return
     if kind == "module":
         found.modules.add(name)
+    found.dispatched.update(names.get("dispatched", ()))
     found.pickles.update(names.get("pickles", ()))
     for key, listed in names.items():
         if key == "unproven":
@@ -123,6 +132,8 @@ def _section(kind: str, name: str, names: dict[str, list[str]], found: Allowed) 
         rule = key.removeprefix("rule ") if key.startswith("rule ") else ""
         for each in listed:
             path = f"{name}.{each}"
+            if key == "dispatched":
+                continue
             if key == "aliases":
                 found.aliases[each] = name
                 continue

@@ -21,7 +21,6 @@ from spark_regions.identity.udf.values import (
     NULL,
     Function,
     Guarded,
-    Marker,
     Value,
     constant,
     is_mutable,
@@ -53,6 +52,7 @@ class Machine:
         self.line = function.code.co_firstlineno
         self.keywords: tuple[str, ...] = ()
         self.offset = 0
+        self.caught = False
         self.returns: list[Value] = []
 
     # ---- Running -----------------------------------------------------------------------------------------------------
@@ -89,10 +89,12 @@ class Machine:
             self.offset = offset
             line = instruction.positions.lineno if instruction.positions else None
             self.line = line or self.line
+            self.caught = False
             for handler in handlers:
                 if handler.start <= offset < handler.end:
                     entry = stack[: handler.depth] + [DATA] * (2 if handler.lasti else 1)
                     self._merge(states, waiting, handler.target, entry)
+                    self.caught = True
             for target, after in self._step(instruction, stack, following.get(offset)):
                 self._merge(states, waiting, target, after)
 
@@ -151,7 +153,12 @@ class Machine:
             return []
         special = getattr(self, "op_" + name, None)
         if special is not None:
-            special(stack, instruction)
+            try:
+                special(stack, instruction)
+            except UdfRefused as refused:
+                if name == "IMPORT_NAME" and refused.code == "UDF_MODULE_UNKNOWN" and self.caught:
+                    return []  # it raises, and the code says what then
+                raise
             return [(after, stack)]
         effect = _EFFECTS.get(name)
         if effect is None:
@@ -175,6 +182,8 @@ class Machine:
 
     def op_LOAD_CONST(self, stack: Stack, instruction: Any) -> None:  # noqa: N802
         value = instruction.argval
+        if isinstance(value, frozenset):
+            self.proof.marks.add("sets")
         stack.append(Value("code", const=value) if isinstance(value, CodeType) else constant(value))
 
     op_LOAD_SMALL_INT = op_LOAD_CONST  # noqa: N815
@@ -415,6 +424,7 @@ class Machine:
         self._build(stack, instruction.arg, "[…]")
 
     def op_BUILD_SET(self, stack: Stack, instruction: Any) -> None:  # noqa: N802
+        self.proof.marks.add("sets")
         self._build(stack, instruction.arg, "{…}")
 
     def op_BUILD_MAP(self, stack: Stack, instruction: Any) -> None:  # noqa: N802

@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from spark_regions._version import __version__
 from spark_regions.errors import UdfRefused
 
 MAX_MODULES = 2_000
@@ -51,6 +52,8 @@ class Modules:
 
     def _version(self, module: str) -> str | None:
         top = module.split(".")[0]
+        if module == "spark_regions":
+            return f"spark_regions {__version__}"
         if top in sys.stdlib_module_names or top in ("builtins", "__builtin__", "copy_reg"):
             return f"python {self.python_version}"
         return distribution(top)

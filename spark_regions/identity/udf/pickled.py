@@ -9,13 +9,12 @@ from typing import Any
 
 from spark_regions.errors import UdfRefused
 from spark_regions.identity.udf.canonical import CODE_ARGUMENTS, SIDE_EFFECTS, cloudpickle_name, is_code_type
-from spark_regions.identity.udf.proof import DUNDERS, Proof, shows_address
+from spark_regions.identity.udf.proof import Proof, shows_address
 from spark_regions.identity.udf.rules import ARRAYS
 from spark_regions.identity.udf.symbols import Call, Global, Pairs, Unordered
 from spark_regions.identity.udf.values import DATA, Function, Library, UserClass, Value, constant, is_mutable, mixed
+from spark_regions.pure import PURE
 
-# A function or class that says this of itself is taken at its word.
-PURE = "__spark_regions_pure__"
 _PLAIN = (str, bytes, int, float, bool, type(None))
 _WRAPPED = {"staticmethod": "static", "classmethod": "class", "property": "property"}
 
@@ -55,6 +54,7 @@ class Pickled:
         if isinstance(symbol, list):
             return is_mutable(self._holding(symbol, text or "a list"))
         if isinstance(symbol, Unordered):
+            self.proof.marks.add("sets")
             found = self._holding(symbol.items, text or "a set")
             return found if symbol.frozen else is_mutable(found)
         if isinstance(symbol, Pairs):
@@ -131,26 +131,28 @@ class Pickled:
             return self._attribute(call)
         made_by = None
         if path not in self.proof.allowed.pickles:
-            made_by = self.value(function).known
+            maker = self.value(function)
+            made_by = maker.known
             known = isinstance(made_by, UserClass)
             if isinstance(made_by, Library):
                 known = made_by.path in self.proof.allowed.immutable
-            if not known and self.value(function) != DATA.named(self.value(function).text):
-                raise UdfRefused("UDF_UNPROVEN", f"an object made by {path or self.value(function).text}")
-        arrays = path.startswith(ARRAYS)
-        self.proof.arrays = self.proof.arrays or arrays
-        held = [call.arguments if isinstance(call.arguments, tuple) else (call.arguments,), call.keywords]
-        found = self._holding([*held, *call.states, *call.items], text or f"a {path.rpartition('.')[2]}")
-        found = replace(found, inner=found.inner or arrays)
-        immutable = path in self.proof.allowed.immutable and not call.items
+            if not known and maker != DATA.named(maker.text):  # that is one that the user vouches for
+                raise UdfRefused("UDF_UNPROVEN", f"an object made by {path or maker.text}")
+        arguments = call.arguments if isinstance(call.arguments, tuple) else (call.arguments,)
+        held = self._holding(
+            [*arguments, call.keywords, *call.states, *call.items], text or f"a {path.rpartition('.')[2]}"
+        )
+        if path.rpartition(".")[2] in ("methodcaller", "attrgetter"):
+            self._names(call)
+        if path.startswith(ARRAYS):
+            self.proof.arrays = True
+            held = replace(held, inner=True)
         if isinstance(made_by, UserClass):
             self.proof.add_class(made_by)
             self.proof.arrays = True
             self.proof.keep(made_by)
-            found = Value(found.text, inner=found.inner, opaque=made_by.shows_address, hidden=found.hidden)
-        if path.rpartition(".")[2] in ("methodcaller", "attrgetter"):
-            self._names(call)
-        return found if immutable else is_mutable(found)
+            held = replace(held, opaque=made_by.shows_address)
+        return held if path in self.proof.allowed.immutable and not call.items else is_mutable(held)
 
     def _names(self, call: Call) -> None:
         names = call.arguments if call.function.name == "attrgetter" else call.arguments[:1]
@@ -159,7 +161,7 @@ class Pickled:
 
     def _taken(self, name: str) -> None:
         allowed = self.proof.allowed
-        if name in DUNDERS:
+        if name in allowed.every:
             return
         if name in allowed.rules or not (allowed.is_pure_on_all(name) or allowed.may_be_a_field(name)):
             raise UdfRefused("UDF_UNPROVEN", f"the attribute {name} by its name")
@@ -266,7 +268,9 @@ class Pickled:
         return made
 
 
-_CLASS_NOISE = frozenset("__doc__ __module__ __dict__ __weakref__ _abc_impl __annotations__ __parameters__".split())
+_CLASS_NOISE = frozenset(
+    ("__doc__", "__module__", "__dict__", "__weakref__", "_abc_impl", "__annotations__", "__parameters__")
+)
 
 
 @dataclasses.dataclass

@@ -41,21 +41,9 @@ from spark_regions.identity.udf.values import (
 MAX_ROUNDS = 40
 MAX_FUNCTIONS = 5_000
 _UNPROVEN = "UDF_UNPROVEN"
-# Attributes that the data model gives to every value, and that tell nothing but the value.
-DUNDERS = frozenset(
-    """__class__ __name__ __qualname__ __doc__ __dict__ __len__ __contains__ __getitem__ __iter__ __next__ __call__
-    __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__
-    __floordiv__ __mod__ __pow__ __neg__ __abs__ __and__ __or__ __xor__ __bool__ __int__ __float__ __index__
-    __init__ __new__ __post_init__ __init_subclass__ __set_name__ __enter__ __exit__ __missing__ __mro__ __bases__
-    __members__ __match_args__ __dataclass_fields__ __annotations__ __slots__ __wrapped__ __module__ __cause__
-    __context__ __args__ __origin__ __getattr__ __getattribute__ __reversed__ __round__ __divmod__ __matmul__
-    __class_getitem__ __orig_bases__ __func__ __self__""".split()
-)
 ITERATOR = Marker("iterator")
 _CLASS_PARTS = frozenset(("__class__", "__mro__", "__bases__"))
 _MAKING = frozenset(("__init__", "__new__", "__post_init__"))
-# What calls these changes the instance, and is refused where that is kept.
-_CHANGING = frozenset("__setattr__ __delattr__ __setitem__ __delitem__ __iadd__ __isub__ __imul__ __ior__ __iand__".split())
 _SHOWING = frozenset(("__repr__", "__str__", "__format__"))
 
 
@@ -136,7 +124,11 @@ class Proof:
         if not found.kept:
             found.kept = self.changed = True
             for name, value in list(found.attributes.items()):
-                if isinstance(value.known, Function) and _is_dunder(name) and name not in _MAKING | _CHANGING:
+                if (
+                    isinstance(value.known, Function)
+                    and _is_dunder(name)
+                    and name not in _MAKING | self.allowed.changing_every
+                ):
                     self._reach_method(value.known, Value(found.name, shared=True, inner=True))
         for base in found.bases:
             if isinstance(base.known, UserClass):
@@ -190,6 +182,8 @@ class Proof:
             self._bind(known, [], {}, spread=True)
         elif isinstance(known, UserClass):
             self.add_class(known)
+        elif isinstance(known, Library) and known.path in ("builtins.set", "builtins.frozenset"):
+            self.marks.add("sets")
         elif isinstance(known, UserModule) or (isinstance(known, Library) and known.path in self.allowed.modules):
             raise self._refused(machine, _UNPROVEN, f"the module {value.text} as a value")
         elif isinstance(known, Library) and known.path in self.allowed.changes:
@@ -306,7 +300,7 @@ class Proof:
         trusted: Value | None = self.modules.trusted(path)
         if trusted is not None:
             return trusted
-        if name in DUNDERS and known.path not in self.allowed.modules:
+        if name in self.allowed.every and known.path not in self.allowed.modules:
             return replace(DATA.named(text), shared=name == "__dict__")
         raise self._refused(machine, _UNPROVEN, text)
 
@@ -319,10 +313,10 @@ class Proof:
         ]
         if name in _SHOWING:
             self.shown(machine, owner)
-        elif name in _CHANGING or name == "__next__" or (name in self.allowed.changes and name not in self.allowed.rules):
+        elif name in self.allowed.changing_every or (name in self.allowed.changes and name not in self.allowed.rules):
             self.put(machine, owner, [], f"{text}(…) changes it")
         elif name.startswith("__") and name.endswith("__"):
-            if name not in DUNDERS and not methods and not plain:
+            if name not in self.allowed.every and not methods and not plain:
                 raise self._refused(machine, _UNPROVEN, text)
         elif name in self.allowed.rules and name not in self.allowed.unproven:
             if name in self.allowed.changes:
@@ -432,8 +426,8 @@ class Proof:
             return replace(made, shared=made.inner, taken=True, literal=False)
         lasting = machine.importing and known.path not in self.allowed.immutable
         inner = made.inner or (lasting and known.path.startswith(rules.ARRAYS))
-        found = self.allowed.returns.get(known.path)
-        return replace(made, known=Instance(found) if found else None, shared=lasting, inner=inner, literal=False)
+        type_ = self.allowed.returns.get(known.path)
+        return replace(made, known=Instance(type_) if type_ else None, shared=lasting, inner=inner, literal=False)
 
     def _call_method(
         self, machine: Machine, callee: Value, known: Method, arguments: list[Value], keywords: Any
@@ -493,9 +487,7 @@ class Proof:
                 self.reach(value.known)
                 more = [] if name == "__post_init__" else arguments
                 self._bind(value.known, [replace(made, opaque=False), *more], keywords or {}, spread=keywords is None)
-        return replace(
-            made, shared=machine.importing, opaque=found.shows_address, taken=False, literal=False
-        )
+        return replace(made, shared=machine.importing, opaque=found.shows_address, taken=False, literal=False)
 
     def _bind(
         self, function: Function, arguments: list[Value], keywords: Mapping[str, Value], spread: bool = False

@@ -19,9 +19,10 @@ from spark_regions.identity.udf.symbols import Symbols
 _ZONE_FILES = ("/etc/localtime", "/etc/timezone", "/usr/share/zoneinfo/tzdata.zi")
 
 
-def prove(symbols: Symbols, modules: Modules, trusted: Iterable[str] = ()) -> list[str]:
-    """What a function depends on beside its arguments and its own code: the machine's time zone, or nothing.
+def prove(symbols: Symbols, modules: Modules, trusted: Iterable[str] = (), hash_seed: str = "0") -> list[str]:
+    """What a function depends on beside its arguments and its own code: the machine's time zone, the order of sets.
 
+    :param hash_seed: PYTHONHASHSEED of the workers; "" or "random" where it is not fixed
     :raises UdfRefused: it is not shown to depend on its arguments alone
     """
     if symbols.effects:
@@ -32,7 +33,12 @@ def prove(symbols: Symbols, modules: Modules, trusted: Iterable[str] = ()) -> li
     proof.escape(None, root)
     proof.use("__call__", root if root.shared else root.part())
     proof.settle()
-    return [local_zone()] if "zone" in proof.marks else []
+    found = [local_zone()] if "zone" in proof.marks else []
+    if "sets" in proof.marks:
+        if not hash_seed.isdecimal():
+            raise UdfRefused("UDF_NONDETERMINISTIC", "the order of a set: PYTHONHASHSEED is not fixed")
+        found.append(f"hash seed {hash_seed}")
+    return found
 
 
 def local_zone() -> str:
@@ -44,5 +50,3 @@ def local_zone() -> str:
         except OSError:
             state.update(b"none")
     return f"zone {state.hexdigest()[:32]}"
-
-

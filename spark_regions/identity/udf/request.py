@@ -59,7 +59,7 @@ def digest_function(function: Mapping[str, Any], modules: Modules, trusted: Iter
         raise UdfRefused("UDF_UNREADABLE", f"not base64: {error}") from error
     try:
         symbols = read_symbols(command)
-        surroundings = prove(symbols, modules, trusted)
+        surroundings = prove(symbols, modules, trusted, str(function.get("hashSeed", "0")))
         return canonical_digest(symbols, modules.digest, surroundings)
     except (RecursionError, MemoryError) as error:
         raise UdfRefused("UDF_UNREADABLE", type(error).__name__) from error

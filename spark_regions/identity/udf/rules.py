@@ -29,7 +29,15 @@ Keywords = Mapping[str, Value] | None
 NAMED_TUPLE = frozenset(("_asdict", "_replace", "_fields", "_make", "_field_defaults"))
 # Base classes without a text of their own.
 WITHOUT_TEXT = frozenset(
-    ("builtins.object", "abc.ABC", "typing.Generic", "typing.Protocol", "json.JSONEncoder", "json.JSONDecoder", "html.parser.HTMLParser")
+    (
+        "builtins.object",
+        "abc.ABC",
+        "typing.Generic",
+        "typing.Protocol",
+        "json.JSONEncoder",
+        "json.JSONDecoder",
+        "html.parser.HTMLParser",
+    )
 )
 # Attributes of a guarded class that give another instance of it.
 STAY_GUARDED = frozenset(("parent",))
@@ -93,9 +101,7 @@ def _expression(proof: Proof, machine: Machine, callee: Value, arguments: list[V
         raise _refused(machine, callee, "with an expression that is not plain and constant")
 
 
-def _by_name(
-    proof: Proof, machine: Machine, callee: Value, arguments: list[Value], keywords: Keywords
-) -> Value | None:
+def _by_name(proof: Proof, machine: Machine, callee: Value, arguments: list[Value], keywords: Keywords) -> Value | None:
     """`agg("sum")` calls a method by its name."""
     chosen = [*arguments[:1], *(value for key, value in (keywords or {}).items() if key not in ("axis", "args"))]
     for value in chosen:
@@ -129,9 +135,7 @@ def _dates(proof: Proof, machine: Machine, callee: Value, arguments: list[Value]
     proof.marks.add("dates")
 
 
-def _constant_name(
-    proof: Proof, machine: Machine, callee: Value, arguments: list[Value], keywords: Keywords
-) -> Value:
+def _constant_name(proof: Proof, machine: Machine, callee: Value, arguments: list[Value], keywords: Keywords) -> Value:
     if keywords is None or keywords or len(arguments) not in (2, 3) or not isinstance(arguments[1].const, str):
         raise _refused(machine, callee, "with a computed name")
     for value in arguments[2:]:
@@ -142,9 +146,7 @@ def _constant_name(
     return replace(mixed([found, arguments[2]], found.text), known=found.known, shared=found.shared)
 
 
-def _taken_names(
-    proof: Proof, machine: Machine, callee: Value, arguments: list[Value], keywords: Keywords
-) -> Value:
+def _taken_names(proof: Proof, machine: Machine, callee: Value, arguments: list[Value], keywords: Keywords) -> Value:
     """`attrgetter` and `methodcaller`: names of attributes as text."""
     names = arguments if callee.text.endswith("attrgetter") else arguments[:1]
     if keywords is None or not all(isinstance(each.const, str) for each in names):
@@ -194,6 +196,10 @@ def _super(proof: Proof, machine: Machine, callee: Value, arguments: list[Value]
     return replace(machine.variable(names[0]) if names else DATA, known=None)
 
 
+def _set(proof: Proof, machine: Machine, callee: Value, arguments: list[Value], keywords: Keywords) -> None:
+    proof.marks.add("sets")
+
+
 def _object(proof: Proof, machine: Machine, callee: Value, arguments: list[Value], keywords: Keywords) -> Value:
     return Value("object()", opaque=True, shared=machine.importing)
 
@@ -234,6 +240,8 @@ CALLS: dict[str, Callable[..., Value | None]] = {
     **dict.fromkeys(TEXTS, _text),
     "builtins.super": _super,
     "builtins.object": _object,
+    "builtins.set": _set,
+    "builtins.frozenset": _set,
     "builtins.isinstance": _kind_test,
     "builtins.issubclass": _kind_test,
     **dict.fromkeys(
@@ -271,12 +279,5 @@ def check_strings(proof: Proof) -> None:
             if text.strip().lower() in _CLOCK_WORDS:
                 raise UdfRefused("UDF_NONDETERMINISTIC", f"{text!r} as a date is the time of the run")
     if "dispatch" in proof.marks:
-        for text in proof.strings & _DISPATCHED:
+        for text in proof.strings & proof.allowed.dispatched:
             raise UdfRefused("UDF_UNPROVEN", f"{text!r} may name a method that is called")
-
-
-# Methods of pandas that do more than return a value.
-_DISPATCHED = frozenset(
-    """to_csv to_pickle to_excel to_hdf to_sql to_parquet to_feather to_orc to_clipboard to_stata to_gbq to_latex
-    to_markdown to_xml plot hist boxplot sample""".split()
-)

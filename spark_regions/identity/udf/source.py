@@ -7,12 +7,14 @@ from collections.abc import Iterable, Iterator
 from types import CodeType
 
 from spark_regions.errors import UdfRefused
+from spark_regions.identity.udf.allowed import allowed
 from spark_regions.identity.udf.machine import Machine
 from spark_regions.identity.udf.modules import Modules
 from spark_regions.identity.udf.proof import Proof
 from spark_regions.identity.udf.rules import collect_strings
 from spark_regions.identity.udf.values import DATA, Function, Library, UserClass, UserModule, Value
 
+OURS = "spark_regions"
 _Scope = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
@@ -37,7 +39,7 @@ class SourceModules:
         trusted = self.trusted(name)
         if trusted is not None:
             return trusted
-        if self.source(name) is not None:
+        if name != OURS and self.source(name) is not None:
             return Value(name, known=UserModule(name))
         if proof.allowed.has(name):
             return proof.library(name, name)
@@ -81,7 +83,7 @@ class SourceModules:
 
 
 class SourceModule:
-    """One module's top level. A name is what the statements that bind it give; they are followed when it is asked for."""
+    """One module's top level. A name is what the statements that bind it give; they are followed when it is asked."""
 
     def __init__(self, modules: SourceModules, name: str, content: bytes, package: bool) -> None:
         self.modules = modules
@@ -200,12 +202,6 @@ def _functions(tree: ast.AST) -> Iterator[ast.AST]:
     return (each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda))
 
 
-_CHANGING = frozenset(
-    """append extend insert remove pop popitem clear update add discard setdefault sort reverse appendleft popleft
-    extendleft rotate subtract write""".split()
-)
-
-
 def _written(function: ast.AST, name: str) -> int:
     """The line in which a function writes the global; 0 if none."""
     declared = any(isinstance(node, ast.Global) and name in node.names for node in ast.walk(function))
@@ -219,12 +215,12 @@ def _written(function: ast.AST, name: str) -> int:
     for node in ast.walk(function):
         if isinstance(node, ast.Name) and node.id == name and declared and not isinstance(node.ctx, ast.Load):
             return node.lineno
-        if isinstance(node, ast.Subscript | ast.Attribute) and not isinstance(node.ctx, ast.Load):
-            if _root(node) == name:
-                return node.lineno
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            if node.func.attr in _CHANGING and _root(node.func) == name:
-                return node.lineno
+        stored = node if isinstance(node, ast.Subscript | ast.Attribute) else None
+        if stored is not None and not isinstance(stored.ctx, ast.Load) and _root(stored) == name:
+            return stored.lineno
+        called = node.func if isinstance(node, ast.Call) else None
+        if isinstance(called, ast.Attribute) and called.attr in allowed().changes and _root(called) == name:
+            return called.lineno
     return 0
 
 

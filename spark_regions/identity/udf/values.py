@@ -47,7 +47,14 @@ class Value:
 
     def part(self, text: str = "") -> Value:
         """What is in it: an element, an attribute."""
-        return Value(text or f"{self.text}[…]", shared=self.inner, inner=self.inner, taken=True, opaque=self.hidden, hidden=self.hidden)
+        return Value(
+            text or f"{self.text}[…]",
+            shared=self.inner,
+            inner=self.inner,
+            taken=True,
+            opaque=self.hidden,
+            hidden=self.hidden,
+        )
 
     def named(self, text: str) -> Value:
         return replace(self, text=text)

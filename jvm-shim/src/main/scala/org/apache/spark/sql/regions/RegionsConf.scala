@@ -59,6 +59,12 @@ object RegionsConf {
     "The longest time that the first queries wait for the planner process to come up.")
     .timeConf(TimeUnit.MILLISECONDS).checkValue(_ >= 0, "must not be negative").createWithDefaultString("5000ms")
 
+  val udfTrustedModules: ConfigEntry[String] = startup(
+    "udf.trustedModules",
+    "Python modules, separated by commas, whose functions the user vouches for: they depend on their arguments alone."
+  )
+    .stringConf.createWithDefault("")
+
   val recycleEnabled: ConfigEntry[Boolean] = runtime("recycle.enabled",
     "Whether results are stored for, and loaded from, other queries and applications.")
     .booleanConf.createWithDefault(true)

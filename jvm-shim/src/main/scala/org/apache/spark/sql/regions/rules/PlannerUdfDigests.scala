@@ -50,7 +50,8 @@ final class PlannerUdfDigests(sc: SparkContext, planner: Planner, deadlineMillis
       Map(
         "key" -> key,
         "command" -> Base64.getEncoder.encodeToString(f.command.toArray),
-        "pythonVersion" -> f.pythonVer).asJava
+        "pythonVersion" -> f.pythonVer,
+        "hashSeed" -> hashSeed(f)).asJava
     }.asJava,
     "roots" -> roots.asJava
   ).asJava
@@ -58,6 +59,10 @@ final class PlannerUdfDigests(sc: SparkContext, planner: Planner, deadlineMillis
 
 private object PlannerUdfDigests {
   val limit = 1000
+
+  /** PYTHONHASHSEED of the workers, by which sets of text are ordered; empty where it is not known. */
+  def hashSeed(function: PythonFunction): String =
+    Option(function.envVars.get("PYTHONHASHSEED")).orElse(sys.env.get("PYTHONHASHSEED")).getOrElse("")
 
   /** Where modules of the user's own can lie: beside the script, in the working directory, on PYTHONPATH, in py-files. */
   def sourceRoots(sc: SparkContext): Seq[String] = {
