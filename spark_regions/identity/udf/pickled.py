@@ -9,10 +9,20 @@ from typing import Any
 
 from spark_regions.errors import UdfRefused
 from spark_regions.identity.udf.canonical import CODE_ARGUMENTS, SIDE_EFFECTS, cloudpickle_name, is_code_type
-from spark_regions.identity.udf.proof import Proof, shows_address
+from spark_regions.identity.udf.proof import Proof
 from spark_regions.identity.udf.rules import ARRAYS
 from spark_regions.identity.udf.symbols import Call, Global, Pairs, Unordered
-from spark_regions.identity.udf.values import DATA, Function, Library, UserClass, Value, constant, is_mutable, mixed
+from spark_regions.identity.udf.values import (
+    DATA,
+    Function,
+    Library,
+    UserClass,
+    Value,
+    constant,
+    is_mutable,
+    mixed,
+    shows_address,
+)
 from spark_regions.pure import PURE
 
 _PLAIN = (str, bytes, int, float, bool, type(None))

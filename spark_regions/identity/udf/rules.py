@@ -22,23 +22,11 @@ from spark_regions.identity.udf.values import (
 )
 
 if TYPE_CHECKING:
-    from spark_regions.identity.udf.machine import Machine
+    from spark_regions.identity.udf.instructions import Instructions
     from spark_regions.identity.udf.proof import Proof
 
 Keywords = Mapping[str, Value] | None
 NAMED_TUPLE = frozenset(("_asdict", "_replace", "_fields", "_make", "_field_defaults"))
-# Base classes without a text of their own.
-WITHOUT_TEXT = frozenset(
-    (
-        "builtins.object",
-        "abc.ABC",
-        "typing.Generic",
-        "typing.Protocol",
-        "json.JSONEncoder",
-        "json.JSONDecoder",
-        "html.parser.HTMLParser",
-    )
-)
 # Attributes of a guarded class that give another instance of it.
 STAY_GUARDED = frozenset(("parent",))
 # Rules that only note something: whatever they stand beside may be called by anybody.
@@ -51,7 +39,7 @@ _SIMPLE_EXPRESSION = re.compile(r"""[\w\s<>=!&|+\-*/%'",]*""")
 
 
 def checked(
-    proof: Proof, machine: Machine, callee: Value, known: Checked, arguments: list[Value], keywords: Keywords
+    proof: Proof, machine: Instructions, callee: Value, known: Checked, arguments: list[Value], keywords: Keywords
 ) -> Value:
     """The call of something that a rule stands beside.
 
@@ -76,11 +64,13 @@ def checked(
     )
 
 
-def _refused(machine: Machine, callee: Value, how: str) -> UdfRefused:
+def _refused(machine: Instructions, callee: Value, how: str) -> UdfRefused:
     return machine.refused("UDF_UNPROVEN", f"{callee.text} {how}")
 
 
-def _constant_seed(proof: Proof, machine: Machine, callee: Value, arguments: list[Value], keywords: Keywords) -> None:
+def _constant_seed(
+    proof: Proof, machine: Instructions, callee: Value, arguments: list[Value], keywords: Keywords
+) -> None:
     """A random generator with a seed that stands in the code."""
     named = keywords or {}
     seed = named.get("random_state") or named.get("seed") or (arguments[0] if arguments else DATA)
@@ -90,18 +80,20 @@ def _constant_seed(proof: Proof, machine: Machine, callee: Value, arguments: lis
         raise machine.refused("UDF_NONDETERMINISTIC", f"{callee.text} without a constant seed")
 
 
-def _no_path(proof: Proof, machine: Machine, callee: Value, arguments: list[Value], keywords: Keywords) -> None:
+def _no_path(proof: Proof, machine: Instructions, callee: Value, arguments: list[Value], keywords: Keywords) -> None:
     if keywords is None or arguments or _PATHS & set(keywords):
         raise _refused(machine, callee, "may write to a file")
 
 
-def _expression(proof: Proof, machine: Machine, callee: Value, arguments: list[Value], keywords: Keywords) -> None:
+def _expression(proof: Proof, machine: Instructions, callee: Value, arguments: list[Value], keywords: Keywords) -> None:
     text = arguments[0].const if arguments and keywords is not None else NOTHING
     if not isinstance(text, str) or not _SIMPLE_EXPRESSION.fullmatch(text):
         raise _refused(machine, callee, "with an expression that is not plain and constant")
 
 
-def _by_name(proof: Proof, machine: Machine, callee: Value, arguments: list[Value], keywords: Keywords) -> Value | None:
+def _by_name(
+    proof: Proof, machine: Instructions, callee: Value, arguments: list[Value], keywords: Keywords
+) -> Value | None:
     """`agg("sum")` calls a method by its name."""
     chosen = [*arguments[:1], *(value for key, value in (keywords or {}).items() if key not in ("axis", "args"))]
     for value in chosen:
@@ -115,27 +107,33 @@ def _by_name(proof: Proof, machine: Machine, callee: Value, arguments: list[Valu
     return None
 
 
-def _two_arguments(proof: Proof, machine: Machine, callee: Value, arguments: list[Value], keywords: Keywords) -> None:
+def _two_arguments(
+    proof: Proof, machine: Instructions, callee: Value, arguments: list[Value], keywords: Keywords
+) -> None:
     if len(arguments) != 2 or keywords is None:
         raise machine.refused("UDF_NONDETERMINISTIC", f"{callee.text} without a time reads the clock")
 
 
-def _one_argument(proof: Proof, machine: Machine, callee: Value, arguments: list[Value], keywords: Keywords) -> Value:
+def _one_argument(
+    proof: Proof, machine: Instructions, callee: Value, arguments: list[Value], keywords: Keywords
+) -> Value:
     if len(arguments) != 1 or keywords is None or keywords:
         raise _refused(machine, callee, "with more than one argument")
     # A class is there at the next call, too.
     return Value(f"{callee.text}({arguments[0].text})", shared=True, inner=True, taken=True)
 
 
-def _zone(proof: Proof, machine: Machine, callee: Value, arguments: list[Value], keywords: Keywords) -> None:
+def _zone(proof: Proof, machine: Instructions, callee: Value, arguments: list[Value], keywords: Keywords) -> None:
     proof.marks.add("zone")
 
 
-def _dates(proof: Proof, machine: Machine, callee: Value, arguments: list[Value], keywords: Keywords) -> None:
+def _dates(proof: Proof, machine: Instructions, callee: Value, arguments: list[Value], keywords: Keywords) -> None:
     proof.marks.add("dates")
 
 
-def _constant_name(proof: Proof, machine: Machine, callee: Value, arguments: list[Value], keywords: Keywords) -> Value:
+def _constant_name(
+    proof: Proof, machine: Instructions, callee: Value, arguments: list[Value], keywords: Keywords
+) -> Value:
     if keywords is None or keywords or len(arguments) not in (2, 3) or not isinstance(arguments[1].const, str):
         raise _refused(machine, callee, "with a computed name")
     for value in arguments[2:]:
@@ -146,7 +144,9 @@ def _constant_name(proof: Proof, machine: Machine, callee: Value, arguments: lis
     return replace(mixed([found, arguments[2]], found.text), known=found.known, shared=found.shared)
 
 
-def _taken_names(proof: Proof, machine: Machine, callee: Value, arguments: list[Value], keywords: Keywords) -> Value:
+def _taken_names(
+    proof: Proof, machine: Instructions, callee: Value, arguments: list[Value], keywords: Keywords
+) -> Value:
     """`attrgetter` and `methodcaller`: names of attributes as text."""
     names = arguments if callee.text.endswith("attrgetter") else arguments[:1]
     if keywords is None or not all(isinstance(each.const, str) for each in names):
@@ -157,12 +157,12 @@ def _taken_names(proof: Proof, machine: Machine, callee: Value, arguments: list[
     return DATA.named(f"{callee.text}(…)")
 
 
-def _in_hash(proof: Proof, machine: Machine, callee: Value, arguments: list[Value], keywords: Keywords) -> None:
+def _in_hash(proof: Proof, machine: Instructions, callee: Value, arguments: list[Value], keywords: Keywords) -> None:
     if machine.function.name != "__hash__":
         raise machine.refused("UDF_NONDETERMINISTIC", "hash depends on the seed of the process")
 
 
-def _never(proof: Proof, machine: Machine, callee: Value, arguments: list[Value], keywords: Keywords) -> None:
+def _never(proof: Proof, machine: Instructions, callee: Value, arguments: list[Value], keywords: Keywords) -> None:
     raise _refused(machine, callee, "called")
 
 
@@ -185,26 +185,26 @@ _RULES: dict[str, Callable[..., Value | None]] = {
 # ---- Calls with a word of their own ----------------------------------------------------------------------------------
 
 
-def _text(proof: Proof, machine: Machine, callee: Value, arguments: list[Value], keywords: Keywords) -> Value:
+def _text(proof: Proof, machine: Instructions, callee: Value, arguments: list[Value], keywords: Keywords) -> Value:
     for value in arguments:
         proof.shown(machine, value)
     return Value(f"{callee.text}(…)")
 
 
-def _super(proof: Proof, machine: Machine, callee: Value, arguments: list[Value], keywords: Keywords) -> Value:
+def _super(proof: Proof, machine: Instructions, callee: Value, arguments: list[Value], keywords: Keywords) -> Value:
     names = machine.function.code.co_varnames
     return replace(machine.variable(names[0]) if names else DATA, known=None)
 
 
-def _set(proof: Proof, machine: Machine, callee: Value, arguments: list[Value], keywords: Keywords) -> None:
+def _set(proof: Proof, machine: Instructions, callee: Value, arguments: list[Value], keywords: Keywords) -> None:
     proof.marks.add("sets")
 
 
-def _object(proof: Proof, machine: Machine, callee: Value, arguments: list[Value], keywords: Keywords) -> Value:
+def _object(proof: Proof, machine: Instructions, callee: Value, arguments: list[Value], keywords: Keywords) -> Value:
     return Value("object()", opaque=True, shared=machine.importing)
 
 
-def _kind_test(proof: Proof, machine: Machine, callee: Value, arguments: list[Value], keywords: Keywords) -> Value:
+def _kind_test(proof: Proof, machine: Instructions, callee: Value, arguments: list[Value], keywords: Keywords) -> Value:
     """`isinstance` calls nothing of what it is given, whatever that is."""
     for value in arguments:
         if not isinstance(value.known, Checked):
@@ -213,7 +213,7 @@ def _kind_test(proof: Proof, machine: Machine, callee: Value, arguments: list[Va
 
 
 def _decorated(
-    proof: Proof, machine: Machine, callee: Value, arguments: list[Value], keywords: Keywords
+    proof: Proof, machine: Instructions, callee: Value, arguments: list[Value], keywords: Keywords
 ) -> Value | None:
     """Decorators that leave a function or class what it is."""
     if not arguments:
@@ -230,7 +230,7 @@ def _decorated(
     return None
 
 
-def _trusted(proof: Proof, machine: Machine, callee: Value, arguments: list[Value], keywords: Keywords) -> Value:
+def _trusted(proof: Proof, machine: Instructions, callee: Value, arguments: list[Value], keywords: Keywords) -> Value:
     """`@spark_regions.pure`: the user's own word."""
     return DATA.named(arguments[0].text if arguments else callee.text)
 

@@ -186,6 +186,11 @@ Known = Library | UserModule | Function | UserClass | Method | Checked | Guarded
 
 NULL = Value("NULL", known=Marker("null"))
 BUILD_CLASS = Value("class", known=Marker("build class"))
+ITERATOR = Marker("iterator")
+# Methods that the data model calls while an instance is made, and those that make its text.
+MAKING = frozenset(("__init__", "__new__", "__post_init__"))
+SHOWING = frozenset(("__repr__", "__str__", "__format__"))
+UNPROVEN = "UDF_UNPROVEN"
 
 
 def constant(value: Any) -> Value:
@@ -233,3 +238,40 @@ def mixed(values: Iterable[Value], text: str = "a value") -> Value:
         hidden=shows,
         literal=bool(found) and all(each.literal for each in found),
     )
+
+
+# Base classes without a text of their own.
+WITHOUT_TEXT = frozenset(
+    (
+        "builtins.object",
+        "abc.ABC",
+        "typing.Generic",
+        "typing.Protocol",
+        "json.JSONEncoder",
+        "json.JSONDecoder",
+        "html.parser.HTMLParser",
+    )
+)
+
+
+def shows_address(found: UserClass) -> bool:
+    """Whether the text of an instance is that of `object`: nothing of its own, nothing from a base class."""
+    if "__repr__" in found.attributes or "__str__" in found.attributes:
+        return False
+    for base in found.bases:
+        if isinstance(base.known, UserClass) and not base.known.shows_address:
+            return False
+        if isinstance(base.known, Library) and base.known.path not in WITHOUT_TEXT:
+            return False
+    return True
+
+
+def receiver(method: Function, owner: Value) -> list[Value]:
+    """What a method gets as its first argument. A class is there at the next call, too."""
+    if method.kind == "static":
+        return []
+    return [Value("cls", shared=True, inner=True)] if method.kind == "class" else [owner]
+
+
+def is_dunder(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__")

@@ -1,0 +1,270 @@
+"""What a call gives, and what it tells of the parameters of the function that is called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import CodeType
+from typing import TYPE_CHECKING, Any
+
+from spark_regions.identity.udf import rules
+from spark_regions.identity.udf.instructions import Instructions
+from spark_regions.identity.udf.machine import Machine
+from spark_regions.identity.udf.values import (
+    DATA,
+    ITERATOR,
+    MAKING,
+    NOTHING,
+    SHOWING,
+    UNPROVEN,
+    Checked,
+    Function,
+    Guarded,
+    Instance,
+    Library,
+    Marker,
+    Method,
+    UserClass,
+    Value,
+    is_mutable,
+    joined,
+    mixed,
+    receiver,
+    shows_address,
+)
+
+if TYPE_CHECKING:
+    from spark_regions.identity.udf.proof import Proof
+
+
+def call(
+    proof: Proof, machine: Instructions, callee: Value, arguments: list[Value], keywords: Mapping[str, Value] | None
+) -> Value:
+    """What a call returns.
+
+    :param keywords: None where the arguments are not told apart: `f(*args, **kwargs)`
+    """
+    given = [*arguments, *(keywords or {}).values()]
+    known = callee.known
+    if isinstance(known, Checked):
+        return rules.checked(proof, machine, callee, known, arguments, keywords)
+    if isinstance(known, Marker):
+        if known.kind == "build class":
+            return _class(proof, machine, arguments, keywords)
+        raise proof.refused(machine, UNPROVEN, callee.text)
+    if isinstance(known, Library):
+        return _call_library(proof, machine, known, callee, arguments, keywords)
+    for value in given:
+        proof.consumed(machine, value)
+    if isinstance(known, Function):
+        proof.reach(known)
+        bind(proof, known, arguments, keywords or {}, spread=keywords is None)
+        if machine.importing and not known.at_import:
+            known.at_import = True
+            proof.changed = True
+        return _returned(proof, machine, known)
+    if isinstance(known, UserClass):
+        return _instance(proof, machine, known, arguments, keywords)
+    if isinstance(known, Method):
+        return _call_method(proof, machine, callee, known, arguments, keywords)
+    if any(each.shared for each in given):
+        _share_arguments(proof)
+    proof.marks.add("unknown call")
+    for method in proof.use("__call__", callee):
+        bind(proof, method, [*receiver(method, callee), *arguments], keywords or {}, spread=keywords is None)
+    escaped = [each.returned for each in proof.functions if each.escaped]
+    made = mixed([*given, *escaped, callee.part()], f"{callee.text}(…)")
+    return replace(made, shared=made.inner or machine.importing, taken=True, literal=False)
+
+
+def _call_library(
+    proof: Proof, machine: Instructions, known: Library, callee: Value, arguments: list[Value], keywords: Any
+) -> Value:
+    given = [*arguments, *(keywords or {}).values()]
+    special = rules.CALLS.get(known.path)
+    if special is not None:
+        found: Value | None = special(proof, machine, callee, arguments, keywords)
+        if found is not None:
+            return found
+    if known.path in proof.allowed.changes and given:
+        proof.put(machine, given[0], [], f"{callee.text}({given[0].text}) changes it")
+    changing_keywords(proof, machine, None, keywords)
+    if any(isinstance(each.known, Library) and each.known.path in rules.TEXTS for each in given):
+        for value in given:
+            proof.shown(machine, value.part() if value.known == ITERATOR else value)
+    functions = any(isinstance(each.known, Function | Method) for each in given)
+    if functions and any(each.shared for each in given):
+        _share_arguments(proof)
+    for value in given:
+        proof.consumed(machine, value)
+    made = mixed(given, f"{callee.text}(…)")
+    if functions:
+        escaped = mixed([each.returned for each in proof.functions if each.escaped])
+        made = replace(made, inner=made.inner or escaped.inner, opaque=made.opaque or escaped.opaque)
+    if known.path in proof.allowed.guarded:
+        return Value(made.text, known=Guarded(known.path))
+    if known.path in proof.allowed.iterators:
+        return replace(made, known=ITERATOR, shared=False, opaque=False)
+    if known.path in proof.allowed.passes:
+        return replace(made, shared=made.inner, taken=True, literal=False)
+    lasting = machine.importing and known.path not in proof.allowed.immutable
+    inner = made.inner or (lasting and known.path.startswith(rules.ARRAYS))
+    type_ = proof.allowed.returns.get(known.path)
+    return replace(made, known=Instance(type_) if type_ else None, shared=lasting, inner=inner, literal=False)
+
+
+def _call_method(
+    proof: Proof, machine: Instructions, callee: Value, known: Method, arguments: list[Value], keywords: Any
+) -> Value:
+    given = [*arguments, *(keywords or {}).values()]
+    proof.leak(given if known.name in proof.allowed.changes else ())
+    changing_keywords(proof, machine, known.owner, keywords)
+    if any(each.shared for each in given):
+        _share_arguments(proof)
+    methods = proof.use(known.name, known.owner)
+    for method in methods:
+        bind(proof, method, [*receiver(method, known.owner), *arguments], keywords or {}, spread=keywords is None)
+    found = [_returned(proof, machine, each) for each in methods]
+    if known.name in SHOWING or known.name == "format":
+        for each in given:
+            proof.shown(machine, each)
+    made = mixed([*given, *found, known.owner.part(), callee.part()], f"{callee.text}(…)")
+    return replace(
+        made,
+        shared=known.owner.inner or any(each.shared for each in found) or machine.importing,
+        taken=True,
+        literal=False,
+    )
+
+
+def changing_keywords(
+    proof: Proof, machine: Instructions, owner: Value | None, keywords: Mapping[str, Value] | None
+) -> None:
+    """`out=` and `inplace=` make a pure function one that changes an argument."""
+    for name, value in (keywords or {}).items():
+        if name == "out" and value.const is not None:
+            for each in (value, value.part()):
+                proof.put(machine, each, [], f"out={value.text} changes it")
+        if name == "inplace" and value.const is not False and owner is not None:
+            proof.put(machine, owner, [], f"inplace changes {owner.text}")
+
+
+def _share_arguments(proof: Proof) -> None:
+    if not proof.shared_arguments:
+        proof.shared_arguments = proof.changed = True
+
+
+def _returned(proof: Proof, machine: Instructions, function: Function) -> Value:
+    found = function.returned
+    if function.is_generator:
+        held = mixed([found])
+        return replace(held, text=f"{function.name}(…)", known=ITERATOR, opaque=False, literal=False)
+    if machine.importing:
+        found = is_mutable(found)
+    return found.named(f"{function.name}(…)")
+
+
+def _instance(proof: Proof, machine: Instructions, found: UserClass, arguments: list[Value], keywords: Any) -> Value:
+    proof.add_class(found)
+    if machine.importing or machine.function.at_import:
+        proof.keep(found)
+    given = [*arguments, *(keywords or {}).values()]
+    made = mixed(given, f"{found.name}(…)")
+    proof.leak([value for value in given if value.shared])
+    for name in MAKING:
+        value = found.attributes.get(name)
+        if value is not None and isinstance(value.known, Function):
+            proof.reach(value.known)
+            more = [] if name == "__post_init__" else arguments
+            bind(proof, value.known, [replace(made, opaque=False), *more], keywords or {}, spread=keywords is None)
+    return replace(made, shared=machine.importing, opaque=found.shows_address, taken=False, literal=False)
+
+
+def bind(
+    proof: Proof, function: Function, arguments: list[Value], keywords: Mapping[str, Value], spread: bool = False
+) -> None:
+    """The function is called with these arguments; `spread`: they may be any of its parameters'."""
+    code = function.code
+    named = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    plain = code.co_varnames[: code.co_argcount]
+    count = len(named)
+    rest = code.co_varnames[count : count + bool(code.co_flags & 0x04)]
+    options = code.co_varnames[count + len(rest) : count + len(rest) + bool(code.co_flags & 0x08)]
+    lost = Value(shared=proof.shared_arguments, inner=proof.shared_arguments) if function.escaped else DATA
+    values: dict[str, list[Value]] = {name: [lost] for name in named} if function.escaped or spread else {}
+    if spread:
+        first = plain[:1] if arguments else ()
+        for name in first:
+            values[name].append(arguments[0])
+        for name in named[len(first) :]:
+            values[name].extend(arguments[1:])
+    else:
+        for name, value in zip(plain, arguments, strict=False):
+            values.setdefault(name, []).append(value)
+        for name, value in keywords.items():
+            if name in named:
+                values.setdefault(name, []).append(value)
+    for name in named:
+        has_default = function.defaulted is None or name in function.defaulted
+        if name not in values or (has_default and function.default != DATA):
+            values.setdefault(name, []).append((function.default if has_default else DATA).named(name))
+    more = [*arguments[len(plain) :], *(value for name, value in keywords.items() if name not in named), lost]
+    for name in (*rest, *options):
+        values[name] = [mixed(more, name)]
+    for name, found in values.items():
+        known = joined([replace(each, literal=False) for each in found])
+        if known.known is None:
+            for each in found:
+                proof.escape(None, each)
+        before = function.locals.get(name)
+        after = known if before is None else joined((before, known))
+        if after != before:
+            if before is not None and after.known is None:
+                proof.escape(None, before)
+            function.locals[name] = after.named(name) if after.known is None else after
+            proof.changed = True
+
+
+def made(proof: Proof, machine: Instructions, code: CodeType, defaults: list[Value]) -> Value:
+    """A function, from its code."""
+    parent = machine.function
+    found = parent.made.get(machine.offset)
+    if found is None:
+        found = Function(code, parent.names, dict(parent.cells), parent, at_import=False)
+        parent.made[machine.offset] = found
+    for value in defaults:
+        _default(proof, machine, found, value)
+    return Value(found.name, known=found, literal=True)
+
+
+def _default(proof: Proof, machine: Instructions, function: Function, value: Value) -> None:
+    part = value.part() if value.const is NOTHING else DATA
+    if machine.importing or machine.namespace is not None:
+        part = replace(part, shared=part.shared or value.const is NOTHING)
+    function.default = joined((function.default, part))
+
+
+def add_defaults(proof: Proof, function: Value, value: Value) -> None:
+    if isinstance(function.known, Function):
+        part = value.part() if value.const is NOTHING else DATA
+        function.known.default = joined((function.known.default, part))
+
+
+def _class(proof: Proof, machine: Instructions, arguments: list[Value], keywords: Any) -> Value:
+    body, bases = arguments[0], arguments[2:]
+    if not isinstance(body.known, Function) or keywords is None or set(keywords) - {"metaclass"}:
+        raise proof.refused(machine, UNPROVEN, "a class that is made in an unusual way")
+    function = machine.function
+    key = -1 - machine.offset
+    found = function.made.get(key)
+    namespace: dict[str, Value] = {} if found is None else found.attributes
+    inner = Machine(proof, body.known, namespace)
+    inner.importing = machine.importing
+    inner.run()
+    if found is None:
+        found = function.made[key] = UserClass(str(arguments[1].const), bases, namespace)
+        found.shows_address = shows_address(found)
+    for base in bases:
+        proof.consumed(machine, base)
+    proof.add_class(found)
+    return Value(found.name, known=found, literal=True)
