@@ -369,7 +369,6 @@ def test_a_commit_looks_at_footers_again(spark: SparkSession, tmp_path: Path) ->
         (tmp_path / "replaced").touch()
         running.result()
     assert (committed(sides.off) - start).stores == 0
-    print([row for row in decisions(sides.off)][-12:])
     ended = [row for row in decisions(sides.off) if row["kind"] in ("committed", "abandoned")]
     assert ended[-1]["code"] == "INPUT_CHANGED", ended[-1]
     sides.stored_and_loaded(query)
