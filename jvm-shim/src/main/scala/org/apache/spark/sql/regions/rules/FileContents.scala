@@ -9,7 +9,7 @@ import java.util.Arrays
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{EtagSource, FileStatus, FileSystem, FSDataInputStream, Path}
+import org.apache.hadoop.fs.{EtagSource, FSDataInputStream, FileStatus, FileSystem, Path}
 import org.apache.hadoop.util.functional.FutureIO
 import org.apache.orc.OrcProto
 

@@ -109,11 +109,16 @@ private[rules] final class SourceDigest(session: classic.SparkSession, seed: Str
       .sorted.foreach(line => content.update(line.getBytes(UTF_8)))
     content.update(partitions.getBytes(UTF_8))
     (Digest.hex(content.digest(), 16),
-      new FileListing(index.rootPaths, fresh.files, partitions, fresh.racy(conf.getConf(RegionsConf.sourcesRacySeconds)),
+      new FileListing(
+        index.rootPaths,
+        fresh.files,
+        partitions,
+        fresh.racy(conf.getConf(RegionsConf.sourcesRacySeconds)),
         () => {
           val current = again()
           (listing.now(current.rootPaths, partitioned), partitionDigest(current))
-        }))
+        }
+      ))
   }
 
   private def contents(format: String): FileContents =

@@ -9,7 +9,7 @@ import scala.jdk.CollectionConverters._
 import org.apache.hadoop.fs.{Path => HadoopPath}
 
 import org.apache.spark.sql.{DataFrame, functions}
-import org.apache.spark.sql.regions.{RegionsConf, Refusal, SignedNode}
+import org.apache.spark.sql.regions.{Refusal, RegionsConf, SignedNode}
 
 /** By what a file is known again, and when that is not enough. */
 class SourceDigestSuite extends SignerSuite {
@@ -77,7 +77,8 @@ class SourceDigestSuite extends SignerSuite {
 
   test("the limit itself") {
     def racy(began: Long, times: Long*): Option[Refusal] =
-      ListedFiles(began, times.zipWithIndex.map { case (t, i) => new HadoopPath(s"/f$i") -> FileState(1, t) }.toMap).racy(2)
+      ListedFiles(
+        began, times.zipWithIndex.map { case (t, i) => new HadoopPath(s"/f$i") -> FileState(1, t) }.toMap).racy(2)
     assertEquals(racy(10000, 8000, 500), None)
     assertEquals(racy(10000, 8001, 500).map(_.code), Some("RACY_INPUT"))
     assertEquals(racy(10000, 500, 10000).map(_.detail), Some("/f1, 0 ms old"))
@@ -120,9 +121,11 @@ class SourceDigestSuite extends SignerSuite {
   test("what a footer does not see: values that trade places far from the end of a large file") {
     def read: DataFrame = spark.read.parquet(folder.resolve("large.parquet").toString)
     def large(first: Int, second: Int): Path = write(
-      "large.parquet", "parquet",
+      "large.parquet",
+      "parquet",
       spark.range(50000).selectExpr(s"case id when $first then $second when $second then $first else id end as id"),
-      "parquet.enable.dictionary" -> "false")
+      "parquet.enable.dictionary" -> "false"
+    )
     val before = length(large(0, 0))
     val seen = footers(lineage(read))
     assertEquals(length(large(40, 41)), before)
