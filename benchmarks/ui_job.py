@@ -42,6 +42,8 @@ def main(folder: Path, port: str, queries: int, confs: dict[str, str]) -> None:
         "spark.eventLog.rolling.enabled": "false",
         "spark.eventLog.compress": "false",
         "spark.sql.shuffle.partitions": "2",
+        # The table is as old as the application.
+        "spark.regions.sources.racySeconds": "0",
     }
     for key, value in (settings | confs).items():
         builder = builder.config(key, value)

@@ -272,6 +272,27 @@ CONFS: tuple[Conf, ...] = (
         " with true, a stored run's digits are kept.",
     ),
     Conf(
+        "spark.regions.sources.verify",
+        "string",
+        "listing",
+        "runtime",
+        "How a source file is known again. `listing`: by path, length, time, and the tag that an object store lists it"
+        " with. `footer`: also by the checksum that its file system keeps; without one by the footer of Parquet and"
+        " ORC files, or by the content of other files (up to 64 MiB of a relation). See"
+        " [what each can see](refusals.md).",
+        choices=("listing", "footer"),
+    ),
+    Conf(
+        "spark.regions.sources.racySeconds",
+        "int",
+        "2",
+        "runtime",
+        "Nothing is stored of what is read from files younger than this, since they may be written again without their"
+        " time changing. It has to be as long as the file system's times are coarse, plus what its clock is behind the"
+        " driver's. 0: files of any age, for tests.",
+        minimum=0,
+    ),
+    Conf(
         "spark.regions.sharing.enabled",
         "bool",
         "true",

@@ -32,6 +32,10 @@ _TAKEN = {
 }
 _INPUTS = {
     "INPUT_CHANGED": "An input changed while the query ran",
+    "RACY_INPUT": "A source file is so young that a change might not show in its time: nothing is stored yet",
+    "NO_FILE_TIME": "The file system tells no time of a source file",
+    "TOO_LARGE_TO_VERIFY": "Files without a footer are too large to be read for their identity",
+    "UNVERIFIABLE_INPUT": "A source file's footer or content cannot be read",
     "TOO_MANY_FILES": "The relation has more files than are listed for its identity",
     "LOCAL_TOO_LARGE": "The local relation is too large to be digested",
     "RDD_SOURCE": "The rows come from an RDD, which has no identity across applications",

@@ -40,8 +40,9 @@ def spark(recycle_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         .config("spark.sql.shuffle.partitions", "4")
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
     )
+    # Tests write what they read, and the rule for young files has tests of its own (test_changed_files.py).
     # On a busy machine a planner that is merely late would make every test of reuse a test of nothing.
-    builder = spark_regions.configure(builder, recycle_dir=recycle_dir, planner_deadline="10s")
+    builder = spark_regions.configure(builder, recycle_dir=recycle_dir, planner_deadline="10s", sources_racy_seconds=0)
     session = builder.getOrCreate()
     state = spark_regions.status(session)
     assert state.active, f"the tests would be about plain Spark: {state}"

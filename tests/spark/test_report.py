@@ -45,7 +45,8 @@ builder = (
     .config(map=more)
 )
 spark = spark_regions.configure(
-    builder, recycle_dir=folder / "store", recycle_strategy="always", planner_deadline="10s"
+    builder, recycle_dir=folder / "store", recycle_strategy="always", planner_deadline="10s",
+    sources_racy_seconds=0,
 ).getOrCreate()
 if not (folder / "rows").exists():
     spark.conf.set("spark.regions.mode", "observe")

@@ -37,7 +37,11 @@ def session(folder: Path, port: str, confs: dict[str, str]) -> SparkSession:
     for key, value in confs.items():
         builder = builder.config(key, value)
     return spark_regions.configure(
-        builder, recycle_dir=folder / "store", recycle_strategy="always", planner_deadline="20s"
+        builder,
+        recycle_dir=folder / "store",
+        recycle_strategy="always",
+        planner_deadline="20s",
+        sources_racy_seconds=0,  # its table is as old as the application
     ).getOrCreate()
 
 

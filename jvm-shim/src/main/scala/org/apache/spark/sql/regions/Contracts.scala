@@ -38,6 +38,9 @@ final case class SignedNode(
 trait InputListing {
   def unchanged(): Boolean
   def describe: String
+
+  /** Why nothing may be stored of what is read from it, or loaded, although it has an identity. */
+  def unsettled: Option[Refusal] = None
 }
 
 /**

@@ -61,9 +61,12 @@ final class Recycling(
 
   /** @param nodes the signed plan */
   def decided(decision: Decision, nodes: Seq[SignedNode], changed: Boolean): Unit = {
-    add(decision, nodes)
+    // Sources only: each node above would repeat what they say.
+    val young = nodes.filter(n => n.children.isEmpty && n.notStorable.exists(_.code == "RACY_INPUT"))
+      .map(n => DeclinedNode(n.id, n.operator, n.notStorable.get.code, n.notStorable.get.detail))
+    add(decision.copy(declines = decision.declines ++ young), nodes)
     counters.add(Counters.queries)
-    counters.add(Counters.declines, decision.declines.size)
+    counters.add(Counters.declines, decision.declines.size + young.size)
     if (changed) counters.add(Counters.plansChanged)
     val applied = decision.actions.filter(_.refusal.isEmpty)
     val loads = applied.filter(_.kind == "load")

@@ -114,6 +114,20 @@ object RegionsConf {
     "Also recycle sums and averages of floating-point values, whose last digits differ between two plain runs.")
     .booleanConf.createWithDefault(false)
 
+  val sourcesVerify: ConfigEntry[String] = runtime(
+    "sources.verify",
+    "How a source file is known again: 'listing' (path, length, time, and an object store's tag) or 'footer' (also a " +
+      "file system's checksum, the footer of Parquet and ORC, or the content of small files of other formats)."
+  )
+    .stringConf.transform(lower).checkValues(Set("listing", "footer")).createWithDefault("listing")
+
+  val sourcesRacySeconds: ConfigEntry[Int] = runtime(
+    "sources.racySeconds",
+    "Nothing is stored of what is read from files younger than this: they may be written again without their time " +
+      "changing. At least as coarse as the file system's times, plus what its clock is behind the driver's. 0: never."
+  )
+    .intConf.checkValue(_ >= 0, "must not be negative").createWithDefault(2)
+
   val sharingEnabled: ConfigEntry[Boolean] = runtime(
     "sharing.enabled",
     "Whether a subplan that stands in several places of a query, perhaps with other columns and filters in each, is " +
@@ -185,6 +199,8 @@ object RegionsConf {
     recycleFirstUseOverhead,
     recycleNamespace,
     recycleFloatAggregates,
+    sourcesVerify,
+    sourcesRacySeconds,
     sharingEnabled,
     workflowEnabled,
     skewEnabled,

@@ -26,6 +26,8 @@ object LocalSpark {
     val builder = classic.SparkSession.builder()
       .config("spark.sql.shuffle.partitions", "3")
       .config("spark.sql.planChangeValidation", "true")
+      // Tests sign what they have just written; the rule for young files has a suite of its own.
+      .config("spark.regions.sources.racySeconds", "0")
       .withExtensions(extend)
     confs.foreach { case (key, value) => builder.config(key, value) }
     builder.getOrCreate()

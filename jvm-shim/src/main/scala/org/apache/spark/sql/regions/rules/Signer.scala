@@ -120,7 +120,9 @@ private[rules] final class Signing(session: classic.SparkSession, context: Expre
       inputs(id) = own.inputs
       own.normal.foreach { case (digest, conjunct) => if (!conjuncts.contains(digest)) conjuncts(digest) = conjunct }
     }
-    val notStorable = form.toOption.flatMap(own => OperatorForms.notStorable(plan, own))
+    val notStorable = form.toOption.flatMap { own =>
+      OperatorForms.notStorable(plan, own).orElse(own.inputs.iterator.flatMap(_.unsettled).nextOption())
+    }
     nodes(id) = SignedNode(id, plan, (children ++ subqueries).map(_._1), signature, notStorable)
     (id, signature.flatMap(_ => form))
   }

@@ -7,9 +7,7 @@ import java.util.Locale
 import scala.collection.mutable
 import scala.util.control.NonFatal
 
-import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FileStatus, Path, PathFilter}
-import org.apache.hadoop.mapred.{FileInputFormat, JobConf}
+import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.catalyst.FileSourceOptions
 import org.apache.spark.sql.catalyst.expressions.ExprId
@@ -17,60 +15,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LocalRelation
 import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
 import org.apache.spark.sql.classic
 import org.apache.spark.sql.execution.datasources._
-import org.apache.spark.sql.regions.InputListing
-import org.apache.spark.util.HadoopFSUtils
-
-/** Length and modification time of a file. */
-private[rules] final case class FileState(length: Long, modified: Long)
-
-/** The files under `roots` as the file system shows them now, not as any index remembers them. */
-private[rules] final class Listing(session: classic.SparkSession, conf: Configuration, options: Map[String, String]) {
-  private val insensitive = CaseInsensitiveMap(options)
-  private val sourceOptions = new FileSourceOptions(insensitive)
-  private val patterns = PathFilterFactory.create(insensitive)
-  private val recursive = insensitive.getOrElse("recursiveFileLookup", "false").toBoolean
-
-  private val filter: PathFilter =
-    if (conf.get("mapreduce.input.pathFilter.class") == null) null
-    else FileInputFormat.getInputPathFilter(new JobConf(conf))
-
-  def now(roots: Seq[Path], partitioned: Boolean): Map[Path, FileState] = {
-    val qualified = roots.map(path => path.getFileSystem(conf).makeQualified(path)).distinct
-    // No threshold: a listing must not start a Spark job while a query is being planned.
-    val listed = HadoopFSUtils.parallelListLeafFiles(
-      session.sparkContext, qualified, conf, filter, ignoreMissingFiles = false,
-      sourceOptions.ignoredPathSegmentRegexPattern, ignoreLocality = true, Int.MaxValue, 1)
-    val direct = qualified.toSet
-    states(
-      listed.iterator.flatMap(_._2).filter { file =>
-        partitioned || recursive || direct.contains(file.getPath) || direct.contains(file.getPath.getParent)
-      }.filter(file => patterns.forall(_.accept(file))))
-  }
-
-  def states(files: Iterator[FileStatus]): Map[Path, FileState] =
-    files.filter(Listing.isData).map(f => f.getPath -> FileState(f.getLen, f.getModificationTime)).toMap
-}
-
-private[rules] object Listing {
-  def isData(file: FileStatus): Boolean = {
-    val name = file.getPath.getName
-    !((name.startsWith("_") && !name.contains("=")) || name.startsWith(".")) && file.getLen > 0
-  }
-}
-
-/** The files of one relation when it was signed. */
-private[rules] final class FileListing(
-    roots: Seq[Path],
-    state: Map[Path, FileState],
-    partitions: String,
-    now: () => (Map[Path, FileState], String))
-    extends InputListing {
-  override def unchanged(): Boolean =
-    try now() == (state -> partitions)
-    catch { case NonFatal(_) => false }
-
-  override def describe: String = roots.mkString(", ")
-}
+import org.apache.spark.sql.regions.{InputListing, RegionsConf}
 
 /** A relation of files. */
 private[rules] final case class Source(atom: String, listing: InputListing, parsed: Boolean) {
@@ -83,9 +28,10 @@ private[rules] final case class Source(atom: String, listing: InputListing, pars
 private[rules] final class SourceDigest(session: classic.SparkSession, seed: String) {
   import SourceDigest._
 
+  private val conf = session.sessionState.conf
   private lazy val hadoopConf = session.sessionState.newHadoopConf()
   private val read = new java.util.IdentityHashMap[HadoopFsRelation, Source]()
-  private val freshListings = mutable.HashMap[(Seq[Path], Map[String, String], Boolean), Map[Path, FileState]]()
+  private val freshListings = mutable.HashMap[(Seq[Path], Map[String, String], Boolean, String), ListedFiles]()
 
   def relation(plan: LogicalRelation): Form = plan.relation match {
     case files: HadoopFsRelation => fileRelation(plan, files)
@@ -118,9 +64,9 @@ private[rules] final class SourceDigest(session: classic.SparkSession, seed: Str
     checkTolerance(relation, options.toMap)
     val (files, listing) = relation.location match {
       case index: InMemoryFileIndex if index.getClass == classOf[InMemoryFileIndex] =>
-        indexed(index, relation.options, () => index)
+        indexed(index, format, relation.options, () => index)
       case index: CatalogFileIndex if index.getClass == classOf[CatalogFileIndex] =>
-        indexed(index.filterPartitions(Nil), catalogOptions(index), () => index.filterPartitions(Nil))
+        indexed(index.filterPartitions(Nil), format, catalogOptions(index), () => index.filterPartitions(Nil))
       case other => Refused("UNKNOWN_SOURCE", other.getClass.getName)
     }
     val atom = Digest.of(
@@ -135,33 +81,48 @@ private[rules] final class SourceDigest(session: classic.SparkSession, seed: Str
 
   private def indexed(
       index: InMemoryFileIndex,
+      format: String,
       options: Map[String, String],
       again: () => InMemoryFileIndex): (String, InputListing) = {
-    val files = index.allFiles()
+    val files = index.allFiles().filter(Listing.isData)
     if (files.size > maxFiles) Refused("TOO_MANY_FILES", files.size.toString)
     val partitioned = index.partitionSpec().partitionColumns.nonEmpty
-    val listing = new Listing(session, hadoopConf, options)
-    val known = listing.states(files.iterator)
-    val fresh = freshListings.getOrElseUpdate((index.rootPaths, options, partitioned), {
-        try listing.now(index.rootPaths, partitioned)
-        catch { case NonFatal(e) => Refused("INPUT_CHANGED", e.toString) }
-      })
-    if (fresh != known) Refused("INPUT_CHANGED", difference(known, fresh))
+    val listing = new Listing(session, hadoopConf, options, contents(format))
+    val fresh = freshListings.getOrElseUpdate(
+      (index.rootPaths, options, partitioned, format), {
+        // Before the listing: what it shows may be of any moment since then.
+        val began = System.currentTimeMillis()
+        try ListedFiles(began, listing.now(index.rootPaths, partitioned))
+        catch {
+          case refused: Refused => throw refused
+          case NonFatal(e) => Refused("INPUT_CHANGED", e.toString)
+        }
+      }
+    )
+    val known = files.map(file => file.getPath -> (file.getLen, file.getModificationTime)).toMap
+    fresh.difference(known).foreach(path => Refused("INPUT_CHANGED", path.toString))
+    fresh.timeless.foreach(path => Refused("NO_FILE_TIME", path.toString))
     val partitions = partitionDigest(index)
     val content = MessageDigest.getInstance("SHA-256")
     // All of them, and not the distinct ones: a path given twice is read twice.
-    files.iterator.filter(Listing.isData)
-      .map(file => Digest.join("", Seq(file.getPath.toString, s"${file.getLen}@${file.getModificationTime}")))
-      .toSeq.sorted.foreach(line => content.update(line.getBytes(UTF_8)))
+    files.map(file => Digest.join("", Seq(file.getPath.toString, fresh.files(file.getPath).describe)))
+      .sorted.foreach(line => content.update(line.getBytes(UTF_8)))
     content.update(partitions.getBytes(UTF_8))
-    val roots = index.rootPaths
     (Digest.hex(content.digest(), 16),
-      new FileListing(roots, known, partitions,
+      new FileListing(
+        index.rootPaths,
+        fresh.files,
+        partitions,
+        fresh.racy(conf.getConf(RegionsConf.sourcesRacySeconds)),
         () => {
           val current = again()
           (listing.now(current.rootPaths, partitioned), partitionDigest(current))
-        }))
+        }
+      ))
   }
+
+  private def contents(format: String): FileContents =
+    new FileContents(hadoopConf, conf.getConf(RegionsConf.sourcesVerify) == "footer", endings.get(format))
 
   private def partitionDigest(index: InMemoryFileIndex): String = {
     val spec = index.partitionSpec()
@@ -177,13 +138,10 @@ private[rules] final class SourceDigest(session: classic.SparkSession, seed: Str
     if (source.ignoreCorruptFiles || source.ignoreMissingFiles) Refused("TOLERANT_READER", "files that cannot be read")
     if (textual.contains(relation.fileFormat.getClass.getName)) {
       if (options.get("mode").exists(_.equalsIgnoreCase("DROPMALFORMED"))) Refused("TOLERANT_READER", "DROPMALFORMED")
-      val corrupt = options.getOrElse("columnnameofcorruptrecord", session.sessionState.conf.columnNameOfCorruptRecord)
+      val corrupt = options.getOrElse("columnnameofcorruptrecord", conf.columnNameOfCorruptRecord)
       if (relation.dataSchema.fieldNames.exists(_.equalsIgnoreCase(corrupt))) Refused("TOLERANT_READER", corrupt)
     }
   }
-
-  private def difference(known: Map[Path, FileState], fresh: Map[Path, FileState]): String =
-    (known.keySet ++ fresh.keySet).find(path => known.get(path) != fresh.get(path)).fold("")(_.toString)
 
   def local(plan: LocalRelation): Form = {
     if (plan.data.size > maxLocalRows) Refused("LOCAL_TOO_LARGE", s"${plan.data.size} rows")
@@ -213,12 +171,14 @@ private[rules] object SourceDigest {
   private val prefix = "org.apache.spark.sql."
   private val textual = Set("csv.CSVFileFormat", "json.JsonFileFormat", "xml.XmlFileFormat")
     .map(prefix + "execution.datasources." + _)
-  private val formats = textual ++ Set(
-    "execution.datasources.parquet.ParquetFileFormat",
-    "execution.datasources.orc.OrcFileFormat",
+  private val endings = Map(
+    "execution.datasources.parquet.ParquetFileFormat" -> FileContents.parquet,
+    "execution.datasources.orc.OrcFileFormat" -> FileContents.orc,
+    "hive.orc.OrcFileFormat" -> FileContents.orc
+  ).map { case (name, ending) => prefix + name -> ending }
+  private val formats = textual ++ endings.keySet ++ Set(
     "execution.datasources.text.TextFileFormat",
     "execution.datasources.binaryfile.BinaryFileFormat",
-    "hive.orc.OrcFileFormat",
     "avro.AvroFileFormat"
   ).map(prefix + _)
 
