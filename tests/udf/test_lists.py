@@ -48,7 +48,7 @@ def test_a_section_is_well_formed_and_its_entries_exist(file: str, kind: str, na
     assert kind in ("module", "class", "guarded")
     for key, listed in names.items():
         rule = key.removeprefix("rule ")
-        assert key in KEYS or rule in rules._RULES or key.startswith("returns "), key
+        assert key in KEYS or rule in rules._RULES or key.startswith(("returns ", "inputs ")), key
         assert len(listed) == len(set(listed)), f"{key} of {name} names something twice"
         if key in ("pickles", "aliases", "dispatched") or kind == "class":
             continue

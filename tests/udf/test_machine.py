@@ -31,6 +31,9 @@ DECLINED = (
 class Anything:
     """Takes everything for data, so that only the following of the stack is left."""
 
+    def __init__(self) -> None:
+        self.marks: set[str] = set()
+
     def __getattr__(self, name: str) -> Any:
         return lambda *given, **named: DATA
 

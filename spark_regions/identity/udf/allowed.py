@@ -12,8 +12,9 @@ A file has sections, and lines of names in each:
 
 `constants` of a module are plain values; `changes` are pure but for changing their receiver or first argument; `passes`
 may return an argument itself; `iterators` return something that iterating over uses up; `immutable` are classes whose
-instances never change; `returns X` give instances of X; `pickles` are what objects are made by when a pickle is read;
-`aliases` are other modules with the same names; `dispatched` are methods that others call by their name.
+instances never change; `inputs N` write into what comes after N arguments; `returns X` give instances of X; `pickles`
+are what objects are made by when a pickle is read; `aliases` are other modules with the same names; `dispatched` are
+methods that others call by their name.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ class Allowed:
     every: set[str] = field(default_factory=set)
     changing_every: set[str] = field(default_factory=set)
     dispatched: set[str] = field(default_factory=set)
+    inputs: dict[str, int] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
     returns: dict[str, str] = field(default_factory=dict)
     guarded: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -136,6 +138,9 @@ def _section(kind: str, name: str, names: dict[str, list[str]], found: Allowed) 
                 continue
             if key == "aliases":
                 found.aliases[each] = name
+                continue
+            if key.startswith("inputs "):
+                found.inputs[path] = int(key.removeprefix("inputs "))
                 continue
             if key.startswith("returns "):
                 found.returns[path] = key.removeprefix("returns ")

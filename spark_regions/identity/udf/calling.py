@@ -26,6 +26,7 @@ from spark_regions.identity.udf.values import (
     Method,
     UserClass,
     Value,
+    is_enum,
     is_mutable,
     joined,
     mixed,
@@ -67,7 +68,7 @@ def call(
         return _instance(proof, machine, known, arguments, keywords)
     if isinstance(known, Method):
         return _call_method(proof, machine, callee, known, arguments, keywords)
-    if any(each.shared for each in given):
+    if any(each.shared or each.inner for each in given):
         _share_arguments(proof)
     proof.marks.add("unknown call")
     for method in proof.use("__call__", callee):
@@ -89,11 +90,13 @@ def _call_library(
     if known.path in proof.allowed.changes and given:
         proof.put(machine, given[0], [], f"{callee.text}({given[0].text}) changes it")
     changing_keywords(proof, machine, None, keywords)
+    for each in arguments[proof.allowed.inputs.get(known.path, len(arguments)) :]:
+        proof.put(machine, each, [], f"{callee.text}(…) writes into {each.text}")
     if any(isinstance(each.known, Library) and each.known.path in rules.TEXTS for each in given):
         for value in given:
             proof.shown(machine, value.part() if value.known == ITERATOR else value)
     functions = any(isinstance(each.known, Function | Method) for each in given)
-    if functions and any(each.shared for each in given):
+    if functions and any(each.shared or each.inner for each in given):
         _share_arguments(proof)
     for value in given:
         proof.consumed(machine, value)
@@ -117,9 +120,12 @@ def _call_method(
     proof: Proof, machine: Instructions, callee: Value, known: Method, arguments: list[Value], keywords: Any
 ) -> Value:
     given = [*arguments, *(keywords or {}).values()]
-    proof.leak(given if known.name in proof.allowed.changes else ())
+    if known.name in proof.allowed.changes:
+        for each in (known.owner, *(given if known.name in rules.CHANGING_ARGUMENTS else ())):
+            proof.put(machine, each, [], f"{callee.text}(…) changes {each.text}")
+        proof.leak(given)
     changing_keywords(proof, machine, known.owner, keywords)
-    if any(each.shared for each in given):
+    if any(each.shared or each.inner for each in given):
         _share_arguments(proof)
     methods = proof.use(known.name, known.owner)
     for method in methods:
@@ -128,10 +134,11 @@ def _call_method(
     if known.name in SHOWING or known.name == "format":
         for each in given:
             proof.shown(machine, each)
+    passed = given if known.name in proof.allowed.passes else []
     made = mixed([*given, *found, known.owner.part(), callee.part()], f"{callee.text}(…)")
     return replace(
         made,
-        shared=known.owner.inner or any(each.shared for each in found) or machine.importing,
+        shared=known.owner.inner or any(each.shared for each in [*found, *passed]) or machine.importing,
         taken=True,
         literal=False,
     )
@@ -159,8 +166,9 @@ def _returned(proof: Proof, machine: Instructions, function: Function) -> Value:
     if function.is_generator:
         held = mixed([found])
         return replace(held, text=f"{function.name}(…)", known=ITERATOR, opaque=False, literal=False)
-    if machine.importing:
-        found = is_mutable(found)
+    if machine.importing and found.const is NOTHING:
+        lasting = is_mutable(found)
+        found = replace(lasting, inner=lasting.inner or lasting.shared)
     return found.named(f"{function.name}(…)")
 
 
@@ -168,6 +176,7 @@ def _instance(proof: Proof, machine: Instructions, found: UserClass, arguments: 
     proof.add_class(found)
     if machine.importing or machine.function.at_import:
         proof.keep(found)
+        proof.arrays = True
     given = [*arguments, *(keywords or {}).values()]
     made = mixed(given, f"{found.name}(…)")
     proof.leak([value for value in given if value.shared])
@@ -177,7 +186,15 @@ def _instance(proof: Proof, machine: Instructions, found: UserClass, arguments: 
             proof.reach(value.known)
             more = [] if name == "__post_init__" else arguments
             bind(proof, value.known, [replace(made, opaque=False), *more], keywords or {}, spread=keywords is None)
-    return replace(made, shared=machine.importing, opaque=found.shows_address, taken=False, literal=False)
+    lasting = machine.importing
+    return replace(
+        made,
+        shared=lasting,
+        inner=made.inner or lasting,
+        opaque=found.shows_address,
+        taken=False,
+        literal=False,
+    )
 
 
 def bind(
@@ -264,6 +281,7 @@ def _class(proof: Proof, machine: Instructions, arguments: list[Value], keywords
     if found is None:
         found = function.made[key] = UserClass(str(arguments[1].const), bases, namespace)
         found.shows_address = shows_address(found)
+        found.is_enum = is_enum(found)
     for base in bases:
         proof.consumed(machine, base)
     proof.add_class(found)

@@ -15,6 +15,7 @@ from spark_regions.identity.udf.values import (
     NULL,
     Function,
     Guarded,
+    UserClass,
     Value,
     constant,
     is_mutable,
@@ -198,6 +199,8 @@ class Instructions:
     def op_STORE_ATTR(self, stack: Stack, instruction: Any) -> None:  # noqa: N802
         owner, value = stack.pop(), stack.pop()
         self.proof.put(self, owner, [value], f"{owner.text}.{instruction.argval} is set")
+        if isinstance(owner.known, UserClass):
+            owner.known.attributes[instruction.argval] = is_mutable(value)
 
     def op_DELETE_ATTR(self, stack: Stack, instruction: Any) -> None:  # noqa: N802
         owner = stack.pop()
@@ -236,7 +239,7 @@ class Instructions:
             stack.append(self.proof.item(self, left))
             return
         if operation.endswith("="):
-            number = right.const is not NOTHING and isinstance(right.const, (*_NUMBERS, str))
+            number = right.const is not NOTHING and isinstance(right.const, _NUMBERS) and operation != "*="
             self.proof.put(self, left, [right], f"{left.text} {operation} changes it", by_number=number)
         if operation == "%" and right.opaque:
             self.proof.shown(self, right)
@@ -417,7 +420,7 @@ class Instructions:
         value = stack.pop()
         self.proof.consumed(self, value)
         self.returns.append(value)
-        stack.append(DATA)
+        stack.append(replace(DATA, taken=True))
 
     def op_POP_TOP(self, stack: Stack, instruction: Any) -> None:  # noqa: N802
         stack.pop()

@@ -160,6 +160,7 @@ class Machine(Instructions):
     def _end(self, name: str, stack: Stack) -> None:
         if stack and name == "RAISE_VARARGS":
             self.proof.consumed(self, stack[-1])
+            self.proof.leak(stack)
 
 
 _ENDS = frozenset(("RAISE_VARARGS", "RERAISE", "INTERPRETER_EXIT"))

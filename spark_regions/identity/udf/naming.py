@@ -22,7 +22,9 @@ from spark_regions.identity.udf.values import (
     UserClass,
     UserModule,
     Value,
+    is_dunder,
     is_mutable,
+    mixed,
 )
 
 if TYPE_CHECKING:
@@ -80,6 +82,8 @@ def attribute(proof: Proof, machine: Instructions, owner: Value, name: str) -> V
     if isinstance(known, UserClass) and name in known.attributes:
         value = known.attributes[name]
         proof.add_class(known)
+        if known.is_enum and value.known is None:
+            return mixed([is_mutable(value)], text)
         if isinstance(value.known, Function) and value.known.kind == "class":
             return Value(text, known=Method(name, Value("cls", shared=True, inner=True)))
         return value.named(text) if value.known is None else value
@@ -91,6 +95,9 @@ def attribute(proof: Proof, machine: Instructions, owner: Value, name: str) -> V
         return Value(text, known=Guarded(known.type) if name in rules.STAY_GUARDED else None)
     if isinstance(known, Checked):
         return _of_library(proof, machine, owner, Library(known.rule.partition(" ")[2]), name, text)
+    if isinstance(known, Function) and not is_dunder(name):
+        # What was set on a function is there at the next call.
+        return Value(text, shared=True, inner=True, taken=True)
     return _of_unknown(proof, machine, owner, name, text)
 
 

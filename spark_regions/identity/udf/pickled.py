@@ -19,6 +19,7 @@ from spark_regions.identity.udf.values import (
     UserClass,
     Value,
     constant,
+    is_enum,
     is_mutable,
     mixed,
     shows_address,
@@ -173,7 +174,11 @@ class Pickled:
         allowed = self.proof.allowed
         if name in allowed.every:
             return
-        if name in allowed.rules or not (allowed.is_pure_on_all(name) or allowed.may_be_a_field(name)):
+        if (
+            name in allowed.rules
+            or name in allowed.changes
+            or not (allowed.is_pure_on_all(name) or allowed.may_be_a_field(name))
+        ):
             raise UdfRefused("UDF_UNPROVEN", f"the attribute {name} by its name")
         self.proof.use(name)
 
@@ -264,6 +269,8 @@ class Pickled:
             self.value(arguments[0])
         if maker == "_make_skeleton_enum":
             self._holding([arguments[3]], str(name))
+            members = arguments[3].items if isinstance(arguments[3], Pairs) else ()
+            found.attributes.update((str(key), self.value(value, str(key))) for key, value in members)
         for state in call.states:
             pairs = state[0] if isinstance(state, tuple) and state else state
             if not isinstance(pairs, Pairs):
@@ -274,6 +281,7 @@ class Pickled:
                 if str(attribute) not in _CLASS_NOISE:
                     found.attributes[str(attribute)] = self.value(value, f"{name}.{attribute}")
         found.shows_address = shows_address(found)
+        found.is_enum = is_enum(found)
         self.proof.add_class(found)
         return made
 

@@ -196,15 +196,18 @@ class Proof:
     def put(self, machine: Instructions, owner: Value, values: list[Value], what: str, by_number: bool = False) -> None:
         """The values go into `owner`, or it is changed otherwise.
 
-        :param by_number: by an operator and a number or text, which changes nothing in place but an array
+        :param by_number: by an operator and a number, which changes nothing in place but an array or an object
         """
         for value in values:
             self.consumed(machine, value)
         if machine.importing:
+            if isinstance(owner.known, Library | UserModule):
+                raise self.refused(machine, "UDF_MUTABLE_STATE", f"{what}, in another module")
             return
-        if owner.shared or isinstance(owner.known, Library | UserModule | UserClass | Function):
+        harmless = by_number and not self.arrays and owner.taken
+        if (owner.shared and not harmless) or isinstance(owner.known, Library | UserModule | UserClass | Function):
             raise self.refused(machine, "UDF_MUTABLE_STATE", f"{what}, and kept from call to call")
-        if owner.taken and not (by_number and not self.arrays):
+        if owner.taken and not harmless:
             self.part_changes[what, f"{machine.function.name}, line {machine.line}"] = None
         self.leak(values)
 

@@ -31,6 +31,8 @@ NAMED_TUPLE = frozenset(("_asdict", "_replace", "_fields", "_make", "_field_defa
 STAY_GUARDED = frozenset(("parent",))
 # Rules that only note something: whatever they stand beside may be called by anybody.
 MARKS = frozenset(("zone", "dates", "never-called"))
+# Methods that change what they are given.
+CHANGING_ARGUMENTS = frozenset(("shuffle", "readinto", "readinto1", "pack_into"))
 # What these make may look into memory of each other.
 ARRAYS = ("numpy.", "pandas.", "pyarrow.")
 _CLOCK_WORDS = frozenset(("now", "today"))

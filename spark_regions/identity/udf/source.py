@@ -57,7 +57,9 @@ class SourceModules:
             if content is None:
                 self._read[name] = None
             else:
-                self._read[name] = SourceModule(self, name, content, self.modules.is_package(name))
+                self._read[name] = None  # a circle of imports ends here
+                self._read[name] = module = SourceModule(self, name, content, self.modules.is_package(name))
+                module.check_patches()
         return self._read[name]
 
     def attribute(self, proof: Proof, module: str, name: str) -> Value | None:
@@ -100,6 +102,27 @@ class SourceModule:
         parts = self.name.split(".") if self.package else self.name.split(".")[:-1]
         above = parts[: len(parts) - level + 1]
         return ".".join([*above, *([name] if name else [])])
+
+    def check_patches(self) -> None:
+        """
+        :raises UdfRefused: the module, or one of the user's that it imports, sets an attribute of another module
+        """
+        bound: set[str] = set()
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                bound.update((each.asname or each.name).split(".")[0] for each in node.names)
+                origins = [each.name for each in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                origin = self.absolute(node.module or "", node.level) if node.level else node.module or ""
+                origins = [origin, *(f"{origin}.{each.name}" for each in node.names)]
+            else:
+                continue
+            for each in origins:
+                self.modules.source(each)
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load) and _root(node) in bound:
+                where = f"{self.name}, line {node.lineno}"
+                raise UdfRefused("UDF_MUTABLE_STATE", f"an attribute of another module is set ({where})")
 
     def lookup(self, proof: Proof, name: str) -> Value | None:
         if name == "__name__":

@@ -138,6 +138,7 @@ class UserClass:
     bases: list[Value]
     attributes: dict[str, Value]
     shows_address: bool = True
+    is_enum: bool = False
     kept: bool = False
 
 
@@ -264,6 +265,15 @@ def shows_address(found: UserClass) -> bool:
         if isinstance(base.known, Library) and base.known.path not in WITHOUT_TEXT:
             return False
     return True
+
+
+def is_enum(found: UserClass) -> bool:
+    """Whether its attributes are members that hold a value."""
+    return any(
+        (isinstance(base.known, Library) and base.known.path.startswith("enum."))
+        or (isinstance(base.known, UserClass) and base.known.is_enum)
+        for base in found.bases
+    )
 
 
 def receiver(method: Function, owner: Value) -> list[Value]:
