@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.ui import Application
+from tests.harness.ui import Application
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome

@@ -11,7 +11,7 @@ import pytest
 
 from examples import data
 from examples.demo import JOB, differing_reports, plugin_confs
-from tests.cluster.processes import connect_server
+from tests.harness.daemons import connect_server
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 SCALE = 0.1

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from benchmarks.session import decisions, settle, sibling, status
+from tests.harness.session import decisions, settle, sibling, status
 from tests.spark.test_same_rows import OFF
 from tests.tpc.rows import difference, outcome
 

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from benchmarks.session import decisions, settle, sibling
+from tests.harness.session import decisions, settle, sibling
 from tests.spark.test_skew import ALWAYS, KEYS, explained, kinds, repairs, same, seen, session_of, write
 from tests.tpc.rows import difference, outcome
 

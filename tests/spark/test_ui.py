@@ -15,8 +15,8 @@ import pytest
 
 from spark_regions.reports.summary import Prices, Report, read_report
 from spark_regions.spark.jar import jar_path
+from tests.harness.ui import Application, Served, history_server, texts
 from tests.spark.ui_job import SECRET
-from tests.ui import Application, Served, history_server, texts
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

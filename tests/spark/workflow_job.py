@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import spark_regions
-from benchmarks.session import decisions
+from tests.harness.session import decisions
 
 
 def queries(spark: SparkSession, data: str) -> dict[str, DataFrame]:

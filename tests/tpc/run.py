@@ -16,7 +16,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.session import spark_session
+from tests.harness.session import spark_session
 from tests.tpc.suite import SUITES, Comparison, compare_suite
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from benchmarks.session import Counters, counters, register, sibling
 from examples import data
+from tests.harness.session import Counters, counters, register, sibling
 from tests.tpc.rows import Outcome, difference, outcome
 
 CONFS = {"spark.sql.planChangeValidation": "true", "spark.sql.shuffle.partitions": "2"}

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 JOB = ROOT / "tests" / "spark" / "ui_job.py"
 ADD_OPENS = ("java.lang", "java.net", "java.nio", "java.util", "java.util.concurrent")
 
