@@ -1,4 +1,4 @@
-"""One Spark session with the plugin, shared by all tests that do not need a process of their own."""
+"""One Spark session with the plugin, shared by all tests that do not need a process of their own; how suites run."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import spark_regions
+from tests.harness import chance
+from tests.harness import postgresql as servers
+from tests.harness.suites import cannot_run, longest_first, nothing_is_skipped, print_suites
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,6 +23,40 @@ for name in ("SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "SPARK_REMOTE", "SPARK_HOM
     os.environ.pop(name, None)
 os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Hypothesis draws by the commit too, so that a commit that passed passes again."""
+    if config.getoption("--hypothesis-seed") is None:
+        config.option.hypothesis_seed = str(chance.seed_of("hypothesis"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    longest_first(items)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Iterator[None]:
+    return nothing_is_skipped((yield))  # type: ignore[func-returns-value]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Iterator[None]:
+    return nothing_is_skipped((yield))  # type: ignore[func-returns-value]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    print_suites(terminalreporter)
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[servers.Server]:
+    try:
+        with servers.server() as running:
+            yield running
+    except servers.NotInstalled as missing:
+        cannot_run(str(missing), "apt-get install postgresql", "postgresql")
 
 
 @pytest.fixture(scope="session")
