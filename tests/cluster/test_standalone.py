@@ -8,7 +8,7 @@ from examples import data
 from examples.demo import JOB, differing_reports, effects, plugin_confs, submit
 from tests.harness.daemons import standalone_cluster
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.spark
 SCALE = 0.1
 CONFS = {
     "spark.executor.memory": "1g",

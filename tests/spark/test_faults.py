@@ -26,7 +26,7 @@ from pyarrow import parquet
 from examples import data
 from examples.demo import ROOT, plugin_confs
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.spark
 Answer = dict[str, Any]
 DEAR = (
     "SELECT a.l_quantity, max(sha2(concat(a.l_comment, b.l_comment), 512)) FROM lineitem a JOIN lineitem b"

@@ -151,7 +151,6 @@ def test_a_run_that_reads(second: tuple[dict[str, Any], Path]) -> None:
     assert live["table"].count("ALWAYS: ") >= live["loads"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("codec", ["snappy", "zstd"])
 def test_spark_s_other_codecs(folder: Path, second: object, codec: str) -> None:
     live, log = run(folder, codec, spark_eventLog_compression_codec=codec, spark_eventLog_rolling_enabled="false")
@@ -170,7 +169,6 @@ def test_observe_mode(folder: Path, second: object) -> None:
     assert live["text"].startswith("Observed only: ")
 
 
-@pytest.mark.slow
 def test_a_killed_application(folder: Path, second: object) -> None:
     _, log = run(folder, "killed", "--killed", spark_eventLog_compress="false")
     found = read(log)
@@ -206,7 +204,6 @@ spark.stop()
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("plugin", [True, False])
 def test_the_last_query_is_in_the_log_though_the_application_stops_at_once(tmp_path: Path, plugin: bool) -> None:
     (tmp_path / "job.py").write_text(LAST, encoding="utf-8")
@@ -237,7 +234,6 @@ def test_the_last_query_is_in_the_log_though_the_application_stops_at_once(tmp_p
     assert "3, of which 3 ended well" in said.stdout
 
 
-@pytest.mark.slow
 def test_an_application_without_us(folder: Path, first: object) -> None:
     _, log = run(folder, "shown-nowhere", spark_regions_ui_enabled="false")
     assert any("ran without it" in note for note in read(log).notes)

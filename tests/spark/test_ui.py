@@ -18,7 +18,7 @@ from spark_regions.spark.jar import jar_path
 from tests.harness.ui import Application, Served, history_server, texts
 from tests.spark.ui_job import SECRET
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.spark
 
 PAGES = ("/regions/", "/regions/cache/", "/regions/graph/", "/regions/lost/")
 
