@@ -14,6 +14,7 @@ import spark_regions
 from tests.harness import chance
 from tests.harness import postgresql as servers
 from tests.harness.suites import cannot_run, longest_first, nothing_is_skipped, print_suites
+from tests.harness.ui import Application
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,6 +24,9 @@ for name in ("SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "SPARK_REMOTE", "SPARK_HOM
     os.environ.pop(name, None)
 os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+# Most code of a test's JVM runs a few times: the second compiler costs two fifths of all processor time and gives
+# nothing back.
+os.environ["JDK_JAVA_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -57,6 +61,20 @@ def postgresql() -> Iterator[servers.Server]:
             yield running
     except servers.NotInstalled as missing:
         cannot_run(str(missing), "apt-get install postgresql", "postgresql")
+
+
+@pytest.fixture(scope="session")
+def application(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
+    """One application with the UI on, for all that is seen in a running one."""
+    started = Application(tmp_path_factory.mktemp("ui"))
+    try:
+        assert started.ask("run") == {"rows": 100, "same": True}
+        started.ui.until("/regions/json", lambda facts: facts["saved"]["loadsMeasured"] >= 1)
+        started.ui.until("/regions/cache/json", lambda facts: any(e.get("uses") for e in facts["entries"]))
+        started.ui.until("/regions/graph/json", lambda facts: facts["nodes"])
+        yield started
+    finally:
+        started.end()
 
 
 @pytest.fixture(scope="session")

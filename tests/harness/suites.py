@@ -18,9 +18,9 @@ LONGEST = (
     "tests/spark/test_skew_operators.py",
     "tests/spark/test_same_rows.py",
     "tests/fuzz/",
+    "tests/browser/",  # before the UI's own tests, which end the application that both look at
     "tests/spark/",
     "tests/cluster/",
-    "tests/browser/",
     "tests/udf/",
     "tests/properties/",
 )
@@ -28,11 +28,18 @@ CASES = "cases"
 """Property of a test that stands for so many of another framework's."""
 
 
+# What shares an application runs in one worker; else each file is a group of its own.
+TOGETHER = {"tests/browser/test_regions_tab.py": "ui", "tests/spark/test_ui.py": "ui"}
+
+
 def longest_first(items: list[pytest.Item]) -> None:
     def place(item: pytest.Item) -> int:
         return next((at for at, path in enumerate(LONGEST) if item.nodeid.startswith(path)), len(LONGEST))
 
     items.sort(key=place)
+    for item in items:
+        file = item.nodeid.partition("::")[0]
+        item.add_marker(pytest.mark.xdist_group(TOGETHER.get(file, file)))
 
 
 def cannot_run(what: str, hint: str, marker: str) -> NoReturn:
