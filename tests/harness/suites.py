@@ -44,7 +44,8 @@ def longest_first(items: list[pytest.Item]) -> None:
 
 def cannot_run(what: str, hint: str, marker: str) -> NoReturn:
     """Fail a test that needs what is not installed here."""
-    pytest.fail(f"{what}. Hint: {hint}, or leave it out: make test PYTEST_ARGS=\"-m 'not {marker}'\"", pytrace=False)
+    message = f"{what}. Hint: {hint}, or leave it out: make test PYTEST_ARGS=\"-m 'not {marker}'\""
+    raise pytest.fail.Exception(message, pytrace=False) from None
 
 
 def nothing_is_skipped(report: Report) -> Report:
