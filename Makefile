@@ -1,10 +1,11 @@
 # Every target sets up what it needs on a bare clone: Python 3.11+, JDK 17+ and Maven are all that must be there.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check bench jar docs pictures clean tools format
+.PHONY: help demo test check bench jar docs pictures clean tools format
 
 VENV := .venv
 PY := $(VENV)/bin/python
+WORKERS := 2
 JAR := spark_regions/jars/4.3/spark-regions-shim.jar
 REASONS := jvm-shim/src/main/resources/org/apache/spark/sql/regions/ui/reasons.properties
 SHIM_SOURCES := $(shell find jvm-shim/pom.xml jvm-shim/src/main -print 2>/dev/null)
@@ -15,8 +16,8 @@ MVN = cd jvm-shim && SPARK_JARS_DIR="$$(../$(PY) ../hatch_build.py --jars-dir)" 
 
 help:
 	@echo "make demo   the example job, plain and three times with the plugin"
-	@echo "make test   tests of the shim and of Python, without those marked slow"
-	@echo "make test-all  all tests: also TPC-H, TPC-DS, faults, a standalone cluster, a Connect server"
+	@echo "make test   all tests, those of the shim too; needs chromium, chromedriver and a PostgreSQL server,"
+	@echo "            or PYTEST_ARGS=\"-m 'not browser and not postgresql'\""
 	@echo "make check  format, lint, types, layers"
 	@echo "make bench  measurements; results go to benchmarks/results/"
 	@echo "make jar    the shim's jar"
@@ -52,13 +53,9 @@ demo: $(VENV)/.installed $(JAR)
 bench: $(VENV)/.installed $(JAR)
 	$(PY) -m benchmarks --out benchmarks/results/
 
+# In two workers: a file, or what shares an application, is in one of them; those that take long start first.
 test: $(VENV)/.installed $(JAR)
-	$(MVN) test
-	$(PY) -m pytest -m "not slow" $(PYTEST_ARGS)
-
-test-all: $(VENV)/.installed $(JAR)
-	$(MVN) test
-	$(PY) -m pytest $(PYTEST_ARGS)
+	$(PY) -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --durations=30 $(PYTEST_ARGS)
 
 check: $(VENV)/.installed
 	$(PY) -m ruff format --check .

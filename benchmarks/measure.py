@@ -17,10 +17,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.session import BASE
 from examples.data import DATA
 from examples.demo import LAPTOP, ROOT
 from spark_regions import __version__
+from tests.harness.session import BASE
 
 RESULTS = ROOT / "benchmarks" / "results"
 

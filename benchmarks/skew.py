@@ -23,10 +23,10 @@ from statistics import median
 from typing import Any
 
 from benchmarks.measure import Options, benchmark_main
-from benchmarks.session import BASE
 from benchmarks.turns import Driver, drivers, in_turn
 from examples import data
 from spark_regions.skew.packing import in_order
+from tests.harness.session import BASE
 
 ROWS, KEYS, MAPS = 1_500_000, 20_000, 8
 JOINED = "SELECT sum(l.v), count(r.w), sum(length(l.text)), count(*) FROM"

@@ -13,13 +13,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.session import spark_session
 from examples import data
 from spark_regions.dag.workflow import document
 from spark_regions.recycle.horizon.steps import Step, decode
 from spark_regions.recycle.horizon.workflow import workflow
 from spark_regions.store import admin
 from spark_regions.store.steps import steps_of
+from tests.harness.session import spark_session
 
 NAME, NAMESPACE = "tpcds", "bench"
 CONFS = {"spark.regions.mode": "observe", "spark.regions.recycle.namespace": NAMESPACE, "spark.app.name": NAME}

@@ -11,9 +11,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from benchmarks.session import BASE
 from examples.data import tables
 from examples.demo import ROOT, plugin_confs
+from tests.harness.session import BASE
 
 T = TypeVar("T")
 

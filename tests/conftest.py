@@ -1,4 +1,4 @@
-"""One Spark session with the plugin, shared by all tests that do not need a process of their own."""
+"""One Spark session with the plugin, shared by all tests that do not need a process of their own; how suites run."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 import spark_regions
+from tests.harness import chance
+from tests.harness import postgresql as servers
+from tests.harness.suites import cannot_run, longest_first, nothing_is_skipped, print_suites
+from tests.harness.ui import Application
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,6 +24,57 @@ for name in ("SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "SPARK_REMOTE", "SPARK_HOM
     os.environ.pop(name, None)
 os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+# Most code of a test's JVM runs a few times: the second compiler costs two fifths of all processor time and gives
+# nothing back.
+os.environ["JDK_JAVA_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Hypothesis draws by the commit too, so that a commit that passed passes again."""
+    if config.getoption("--hypothesis-seed") is None:
+        config.option.hypothesis_seed = str(chance.seed_of("hypothesis"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    longest_first(items)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Iterator[None]:
+    return nothing_is_skipped((yield))  # type: ignore[func-returns-value]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Iterator[None]:
+    return nothing_is_skipped((yield))  # type: ignore[func-returns-value]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    print_suites(terminalreporter)
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[servers.Server]:
+    try:
+        with servers.server() as running:
+            yield running
+    except servers.NotInstalled as missing:
+        cannot_run(str(missing), "apt-get install postgresql", "postgresql")
+
+
+@pytest.fixture(scope="session")
+def application(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
+    """One application with the UI on, for all that is seen in a running one."""
+    started = Application(tmp_path_factory.mktemp("ui"))
+    try:
+        assert started.ask("run") == {"rows": 100, "same": True}
+        started.ui.until("/regions/json", lambda facts: facts["saved"]["loadsMeasured"] >= 1)
+        started.ui.until("/regions/cache/json", lambda facts: any(e.get("uses") for e in facts["entries"]))
+        started.ui.until("/regions/graph/json", lambda facts: facts["nodes"])
+        yield started
+    finally:
+        started.end()
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import doctest
 import importlib
-import os
 import pkgutil
 import re
 import shlex
@@ -17,6 +16,7 @@ import pytest
 import spark_regions
 from spark_regions import conf
 from spark_regions.spark.environment import read_properties
+from tests.harness.homes import at_home
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -74,7 +74,7 @@ CONSOLE = [line[2:] for block in blocks("console") for line in block.splitlines(
 
 @pytest.mark.parametrize("command", [line for line in CONSOLE if not line.startswith("pip ")])
 def test_console_lines_run(command: str, tmp_path: Path) -> None:
-    environment = {**os.environ, "HOME": str(tmp_path), "JDK_JAVA_OPTIONS": f"-Duser.home={tmp_path}"}
+    environment = at_home(tmp_path)
     words = shlex.split(command)
     prefix = {"python": [sys.executable], "spark-regions": [sys.executable, "-m", "spark_regions"]}[words[0]]
     result = subprocess.run(
@@ -87,7 +87,7 @@ def test_console_lines_run(command: str, tmp_path: Path) -> None:
 @pytest.mark.spark
 def test_python_blocks_run(tmp_path: Path) -> None:
     (block,) = blocks("python")
-    environment = {**os.environ, "HOME": str(tmp_path), "JDK_JAVA_OPTIONS": f"-Duser.home={tmp_path}"}
+    environment = at_home(tmp_path)
     result = subprocess.run(
         [sys.executable, "-c", block], capture_output=True, text=True, check=False, env=environment, cwd=tmp_path
     )

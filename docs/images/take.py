@@ -30,7 +30,7 @@ sys.path.insert(0, str(ROOT))
 import spark_regions  # noqa: E402
 from examples import data  # noqa: E402
 from examples.demo import LAPTOP, event_log_confs, plugin_confs  # noqa: E402
-from tests.ui import Served, free_port, history_server  # noqa: E402
+from tests.harness.ui import Served, free_port, history_server  # noqa: E402
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

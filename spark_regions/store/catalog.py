@@ -80,6 +80,8 @@ class Catalog:
                 with self._translated(), writer.connect() as connection, connection.begin():
                     if not self.is_sqlite and locked:
                         # One writer at a time, as SQLite has it: budgets and merges are read before they are written.
+                        # By itself PostgreSQL would wait for the other writer without end; 0 would mean just that.
+                        connection.exec_driver_sql(f"SET LOCAL lock_timeout = {max(1, int(wait * 1000))}")
                         connection.execute(_LOCK)
                     result = work(connection)
                     if counted:
@@ -124,7 +126,7 @@ class Catalog:
             raise _Conflict(str(error)) from error
         except OperationalError as error:
             text = str(error.orig).lower()
-            if "locked" in text or "busy" in text or "deadlock" in text or "serialize" in text:
+            if any(sign in text for sign in ("locked", "lock timeout", "busy", "deadlock", "serialize")):
                 raise CatalogBusy(text) from error
             raise _damage(error) from error
         except DBAPIError as error:

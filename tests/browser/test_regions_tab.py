@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.ui import Application
+from tests.harness.suites import cannot_run
+from tests.harness.ui import Application
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
     from selenium.webdriver.remote.webelement import WebElement
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.browser]
 
 FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--window-size=1400,1000",
@@ -31,7 +32,11 @@ def installed(*names: str) -> str | None:
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
     binary, driver = installed("chromium", "chromium-browser", "google-chrome"), installed("chromedriver")
     if binary is None or driver is None:
-        pytest.skip("no browser here: neither chromium with chromedriver nor Chrome is on PATH")
+        cannot_run(
+            "no browser here: neither chromium nor Chrome with chromedriver is on PATH",
+            "apt-get install chromium chromium-driver",
+            "browser",
+        )
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
@@ -45,19 +50,6 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
         yield started
     finally:
         started.quit()
-
-
-@pytest.fixture(scope="module")
-def application(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
-    started = Application(tmp_path_factory.mktemp("browser"))
-    try:
-        assert started.ask("run") == {"rows": 100, "same": True}
-        started.ui.until("/regions/json", lambda facts: facts["saved"]["loadsMeasured"] >= 1)
-        started.ui.until("/regions/cache/json", lambda facts: any(e.get("uses") for e in facts["entries"]))
-        started.ui.until("/regions/graph/json", lambda facts: facts["nodes"])
-        yield started
-    finally:
-        started.end()
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,9 @@ import pytest
 
 from examples import data
 from examples.demo import JOB, differing_reports, plugin_confs
-from tests.cluster.processes import connect_server
+from tests.harness.daemons import connect_server
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.spark
 SCALE = 0.1
 CONFS = {
     "spark.master": "local[2]",

@@ -6,9 +6,9 @@ import pytest
 
 from examples import data
 from examples.demo import JOB, differing_reports, effects, plugin_confs, submit
-from tests.cluster.processes import standalone_cluster
+from tests.harness.daemons import standalone_cluster
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.spark
 SCALE = 0.1
 CONFS = {
     "spark.executor.memory": "1g",

@@ -21,7 +21,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from benchmarks.session import BASE, decisions, register, settle, status
+from tests.harness.session import BASE, decisions, register, settle, status
 
 QUERIES = (
     "SELECT o_orderpriority, count(*) AS n, sum(l_quantity) AS q FROM lineitem JOIN orders ON l_orderkey = o_orderkey"

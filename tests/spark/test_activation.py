@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
+import re
 import subprocess
 import sys
-import textwrap
 import zipfile
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ import pytest
 import spark_regions
 from spark_regions import conf
 from spark_regions.spark import activation, environment
+from tests.harness.homes import at_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,13 +37,16 @@ BUILDER = f"SparkSession.builder.config(map={QUIET!r})"
 
 JOB = """
 import json
+import sys
+import time
 from pathlib import Path
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 import spark_regions
 
 
 def planners(pid):
-    # How many planners are children of the driver that started this one.
+    # How many planners are children of the driver that started this one. Those of applications before may still end.
     def field(process, name):
         try:
             return (process / name).read_text()
@@ -53,162 +57,179 @@ def planners(pid):
         return [line.split()[1] for line in field(process, "status").splitlines() if line.startswith("PPid:")]
 
     driver = parent(Path("/proc") / pid)
-    processes = [entry for entry in Path("/proc").iterdir() if entry.name.isdigit() and parent(entry) == driver]
-    return sum("spark_regions.planner" in field(process, "cmdline") for process in processes)
+    deadline = time.monotonic() + 20
+    while True:
+        processes = [entry for entry in Path("/proc").iterdir() if entry.name.isdigit() and parent(entry) == driver]
+        found = sum("spark_regions.planner" in field(process, "cmdline") for process in processes)
+        if found == 1 or time.monotonic() > deadline:
+            return found
+        time.sleep(0.1)
 
 
-spark = {session}
-state = spark_regions.status(spark)
-answer = {{
-    "active": state.active,
-    "reason": state.reason,
-    "hint": state.hint,
-    "rows": [list(row) for row in spark.sql("SELECT id % 3, count(*) FROM range(10) GROUP BY 1 ORDER BY 1").collect()],
-    "extensions": spark.conf.get("spark.sql.extensions", None),
-    "jars": spark.conf.get("spark.jars", None),
-}}
-if state.active:
-    answer["table"] = spark.sql("SELECT * FROM spark_regions_status()").count()
-    answer["planners"] = planners(dict(state.rows)["planner.pid"])
-print("ANSWER " + json.dumps(answer))
-spark.stop()
+def told(spark):
+    state = spark_regions.status(spark)
+    counted = spark.sql("SELECT id % 3, count(*) FROM range(10) GROUP BY 1 ORDER BY 1").collect()
+    answer = {
+        "active": state.active,
+        "reason": state.reason,
+        "hint": state.hint,
+        "rows": [list(row) for row in counted],
+        "extensions": spark.conf.get("spark.sql.extensions", None),
+        "jars": spark.conf.get("spark.jars", None),
+    }
+    if state.active:
+        answer["table"] = spark.sql("SELECT * FROM spark_regions_status()").count()
+        answer["planners"] = planners(dict(state.rows)["planner.pid"])
+    return answer
+
+
+for step in json.loads(sys.argv[1]):
+    if step["submitted"]:
+        # As spark-submit hands its --conf to the JVM that it runs in.
+        SparkContext._ensure_initialized()
+        for key, value in step["submitted"].items():
+            SparkContext._jvm.java.lang.System.setProperty(key, value)
+    try:
+        spark = eval(step["session"])
+    except spark_regions.ConfError as error:
+        print("ANSWER " + json.dumps({"refused": str(error)}), flush=True)
+    else:
+        print("ANSWER " + json.dumps(told(spark)), flush=True)
+        if not step["stays"]:
+            spark.stop()
+    for key in step["submitted"]:
+        SparkContext._jvm.java.lang.System.clearProperty(key)
 """
 ROWS = [[0, 4], [1, 3], [2, 3]]
+Answer = dict[str, Any]
 
 
-@dataclass
-class Outcome:
-    answer: dict[str, Any]
-    log: str
+@dataclass(frozen=True)
+class Step:
+    """One application of a driver process.
+
+    :param session: the expression that a user would write
+    :param submitted: what spark-submit's `--conf` says for this application
+    :param stays: it is not stopped before the next step
+    """
+
+    session: str
+    submitted: Mapping[str, str] = field(default_factory=dict)
+    stays: bool = False
 
 
 def run(
-    folder: Path, session: str, *, submit: dict[str, str] | None = None, environ: dict[str, str] | None = None
-) -> Outcome:
-    """Run the job by spark-submit with confs, or by plain Python; `spark.jars` of `submit` goes through `--jars`."""
+    folder: Path, *steps: Step, submit: dict[str, str] | None = None, environ: dict[str, str] | None = None
+) -> list[Answer]:
+    """Run the steps one after another in one driver process: by spark-submit with confs, or by plain Python.
+
+    `spark.jars` of `submit` goes through `--jars`.
+    """
     import pyspark
 
     job = folder / "job.py"
-    job.write_text(textwrap.dedent(JOB).format(session=session), encoding="utf-8")
-    command = [sys.executable, str(job)]
+    job.write_text(JOB, encoding="utf-8")
+    command = [sys.executable]
     if submit is not None:
         assert pyspark.__file__
         confs = {**QUIET, **submit}
         jars = confs.pop("spark.jars", None)
         words = [word for key, value in confs.items() for word in ("--conf", f"{key}={value}")]
         launcher = Path(pyspark.__file__).parent / "bin" / "spark-submit"
-        command = [str(launcher), *(["--jars", jars] if jars else []), *words, str(job)]
-    # The JVM takes its home, hence the store's, from the password file and not from HOME.
+        command = [str(launcher), *(["--jars", jars] if jars else []), *words]
     result = subprocess.run(
-        command,
+        [*command, str(job), json.dumps([asdict(step) for step in steps])],
         capture_output=True,
         text=True,
         check=False,
         cwd=folder,
-        env={**os.environ, "HOME": str(folder), "JDK_JAVA_OPTIONS": f"-Duser.home={folder}", **(environ or {})},
-        timeout=180,
+        env=at_home(folder, **(environ or {})),
+        timeout=600,
     )
     answers = [line.removeprefix("ANSWER ") for line in result.stdout.splitlines() if line.startswith("ANSWER ")]
-    assert result.returncode == 0 and len(answers) == 1, result.stdout + result.stderr
-    return Outcome(json.loads(answers[0]), result.stderr)
+    assert result.returncode == 0 and len(answers) == len(steps), result.stdout + result.stderr
+    return [json.loads(answer) for answer in answers]
 
 
 def jar() -> str:
     return str(spark_regions.jar_path())
 
 
-def planner_python() -> dict[str, str]:
-    return {"spark.regions.planner.python": sys.executable}
-
-
-def assert_active_once(outcome: Outcome) -> None:
-    assert outcome.answer["active"] is True, outcome.answer
-    assert outcome.answer["table"] > 0
-    assert outcome.answer["planners"] == 1
-    assert outcome.answer["rows"] == ROWS
-
-
-def test_class_path_and_enabled(tmp_path: Path) -> None:
-    submit = {"spark.jars": jar(), "spark.regions.enabled": "true", **planner_python()}
-    assert_active_once(run(tmp_path, "SparkSession.builder.getOrCreate()", submit=submit))
-
-
-def test_extra_class_path_and_enabled(tmp_path: Path) -> None:
-    submit = {
-        "spark.driver.extraClassPath": jar(),
-        "spark.executor.extraClassPath": jar(),
-        "spark.regions.enabled": "true",
-        **planner_python(),
-    }
-    assert_active_once(run(tmp_path, "SparkSession.builder.getOrCreate()", submit=submit))
-
-
-def test_plugins(tmp_path: Path) -> None:
-    submit = {"spark.jars": jar(), "spark.plugins": PLUGIN, "spark.regions.enabled": "true", **planner_python()}
-    assert_active_once(run(tmp_path, "SparkSession.builder.getOrCreate()", submit=submit))
-
-
-def test_configure_in_a_plain_process(tmp_path: Path) -> None:
-    outcome = run(tmp_path, f"spark_regions.configure({BUILDER}).getOrCreate()")
-    assert_active_once(outcome)
-    assert outcome.answer["jars"] == jar()
-    assert outcome.answer["extensions"] == EXTENSIONS
-
-
-def test_configure_under_spark_submit(tmp_path: Path) -> None:
-    """The driver JVM runs already, so its class path has to be extended."""
-    assert_active_once(run(tmp_path, f"spark_regions.configure({BUILDER}).getOrCreate()", submit={}))
-
-
-def test_configure_after_a_stopped_session(tmp_path: Path) -> None:
-    """A notebook: the kernel's first session was plain."""
-    plain = f"{BUILDER}.getOrCreate()"
-    outcome = run(tmp_path, f"({plain}.stop(), spark_regions.configure({BUILDER}).getOrCreate())[1]")
-    assert_active_once(outcome)
-
-
-def test_everything_at_once(tmp_path: Path) -> None:
-    submit = {
-        "spark.jars": jar(),
-        "spark.plugins": PLUGIN,
-        "spark.sql.extensions": EXTENSIONS,
-        "spark.regions.enabled": "true",
-        **planner_python(),
-    }
-    outcome = run(tmp_path, f"spark_regions.configure({BUILDER}).getOrCreate()", submit=submit)
-    assert_active_once(outcome)
-    assert outcome.answer["extensions"] == EXTENSIONS
-
-
+ENABLED = {"spark.regions.enabled": "true", "spark.regions.planner.python": sys.executable}
+UNCHANGED = "SparkSession.builder.getOrCreate()"
+CONFIGURED = f"spark_regions.configure({BUILDER}).getOrCreate()"
+CONFIGURED_LATER = f"(SparkSession.getActiveSession().stop(), {CONFIGURED})[1]"
 CONNECT = "SparkSession.builder.remote('local[2]')" + BUILDER.removeprefix("SparkSession.builder").replace(
     "'spark.master': 'local[2]', ", ""
 )
 
 
+def assert_active_once(answer: Answer) -> None:
+    assert answer["active"] is True, answer
+    assert answer["table"] > 0
+    assert answer["planners"] == 1
+    assert answer["rows"] == ROWS
+
+
+def assert_inactive(answer: Answer, reason: str, hint: str = "") -> None:
+    assert answer["active"] is False, answer
+    assert reason in answer["reason"] + answer["hint"]
+    assert hint in answer["hint"]
+    assert answer["rows"] == ROWS
+
+
+def test_a_submitted_application_with_the_jar(tmp_path: Path) -> None:
+    """Not enabled, by the class path and `enabled` alone, as a plugin of Spark's, and by everything at once."""
+    plugin = ENABLED | {"spark.plugins": PLUGIN}
+    steps = (
+        Step(UNCHANGED),
+        Step(UNCHANGED, ENABLED),
+        Step(UNCHANGED, plugin),
+        Step(CONFIGURED, plugin | {"spark.sql.extensions": EXTENSIONS}),
+    )
+    left, *active = run(tmp_path, *steps, submit={"spark.jars": jar()})
+    assert_inactive(left, "spark.regions.enabled")
+    for answer in active:
+        assert_active_once(answer)
+    assert active[-1]["extensions"] == EXTENSIONS
+
+
+def test_extra_class_path_and_enabled(tmp_path: Path) -> None:
+    places = {"spark.driver.extraClassPath": jar(), "spark.executor.extraClassPath": jar()}
+    (answer,) = run(tmp_path, Step(UNCHANGED), submit=places | ENABLED)
+    assert_active_once(answer)
+
+
+def test_configure_under_spark_submit(tmp_path: Path) -> None:
+    """The driver JVM runs already, so its class path has to be extended."""
+    (answer,) = run(tmp_path, Step(CONFIGURED), submit={})
+    assert_active_once(answer)
+
+
+def test_a_notebook_whose_kernel_began_without_us(tmp_path: Path) -> None:
+    """Enabled but without the jar; refused as long as that application runs; and then configured, in the same JVM."""
+    enabled = f"{BUILDER}.config(map={ENABLED!r}).getOrCreate()"
+    plain, refused, configured = run(tmp_path, Step(enabled, stays=True), Step(CONFIGURED), Step(CONFIGURED_LATER))
+    assert_inactive(plain, "jar is not on the driver's class path", "--jars")
+    assert re.search(r"A Spark application runs already.*Hint: call spark\.stop\(\) first", refused["refused"])
+    assert_active_once(configured)
+
+
+def test_configure_in_a_plain_process(spark: SparkSession) -> None:
+    """The session that the tests share was made so."""
+    assert spark_regions.status(spark).active
+    assert spark.conf.get("spark.jars") == jar()
+    assert spark.conf.get("spark.sql.extensions") == EXTENSIONS
+
+
 def test_configure_with_a_local_connect_server(tmp_path: Path) -> None:
-    assert_active_once(run(tmp_path, f"spark_regions.configure({CONNECT}).getOrCreate()"))
+    (answer,) = run(tmp_path, Step(f"spark_regions.configure({CONNECT}).getOrCreate()"))
+    assert_active_once(answer)
 
 
 def test_a_connect_server_without_the_jar_is_inactive(tmp_path: Path) -> None:
-    outcome = run(tmp_path, f"{CONNECT}.getOrCreate()")
-    assert outcome.answer["active"] is False
-    assert "jar is not on the driver's class path" in outcome.answer["reason"]
-    assert outcome.answer["rows"] == ROWS
-
-
-def test_not_enabled_is_inactive(tmp_path: Path) -> None:
-    outcome = run(tmp_path, "SparkSession.builder.getOrCreate()", submit={"spark.jars": jar()})
-    assert outcome.answer["active"] is False
-    assert "spark.regions.enabled" in outcome.answer["reason"] + outcome.answer["hint"]
-    assert outcome.answer["rows"] == ROWS
-
-
-def test_no_jar_is_inactive(tmp_path: Path) -> None:
-    outcome = run(tmp_path, "SparkSession.builder.getOrCreate()", submit={"spark.regions.enabled": "true"})
-    assert outcome.answer["active"] is False
-    assert "jar is not on the driver's class path" in outcome.answer["reason"]
-    assert "--jars" in outcome.answer["hint"]
-    assert outcome.answer["rows"] == ROWS
+    (answer,) = run(tmp_path, Step(f"{CONNECT}.getOrCreate()"))
+    assert_inactive(answer, "jar is not on the driver's class path")
 
 
 def test_configure_appends_to_lists_of_spark_defaults_and_submit_args(tmp_path: Path) -> None:
@@ -217,14 +238,14 @@ def test_configure_appends_to_lists_of_spark_defaults_and_submit_args(tmp_path: 
         archive.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\n")
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "spark-defaults.conf").write_text("spark.sql.extensions  com.example.Own\n", encoding="utf-8")
-    outcome = run(
+    (answer,) = run(
         tmp_path,
-        f"spark_regions.configure({BUILDER}).getOrCreate()",
+        Step(CONFIGURED),
         environ={"SPARK_CONF_DIR": str(tmp_path / "conf"), "PYSPARK_SUBMIT_ARGS": f"--jars {own} pyspark-shell"},
     )
-    assert_active_once(outcome)
-    assert outcome.answer["extensions"] == f"com.example.Own,{EXTENSIONS}"
-    assert outcome.answer["jars"] == f"{own},{jar()}"
+    assert_active_once(answer)
+    assert answer["extensions"] == f"com.example.Own,{EXTENSIONS}"
+    assert answer["jars"] == f"{own},{jar()}"
 
 
 def test_configure_refuses_a_remote_builder() -> None:
@@ -252,12 +273,6 @@ def test_status_of_the_shared_session(spark: SparkSession) -> None:
     table = {row[0]: row[1] for row in spark.sql("SELECT * FROM spark_regions_status()").collect()}
     assert table.keys() == facts.keys()
     assert str(state).startswith("active: true")
-
-
-def test_configure_refuses_a_running_plain_application(tmp_path: Path) -> None:
-    first = f"{BUILDER}.getOrCreate()"
-    with pytest.raises(AssertionError, match=r"A Spark application runs already.*Hint: call spark\.stop\(\) first"):
-        run(tmp_path, f"({first}, spark_regions.configure({BUILDER}).getOrCreate())[1]")
 
 
 def test_spark_lists_the_same_confs(spark: SparkSession) -> None:

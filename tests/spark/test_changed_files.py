@@ -16,7 +16,7 @@ from pyarrow import csv, orc, parquet
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from benchmarks.session import Counters, decisions, sibling
+from tests.harness.session import Counters, decisions, sibling
 from tests.spark.test_same_rows import OFF, ON, committed
 from tests.tpc.rows import Outcome, difference, outcome
 

@@ -26,7 +26,7 @@ from pyarrow import parquet
 from examples import data
 from examples.demo import ROOT, plugin_confs
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.spark
 Answer = dict[str, Any]
 DEAR = (
     "SELECT a.l_quantity, max(sha2(concat(a.l_comment, b.l_comment), 512)) FROM lineitem a JOIN lineitem b"
@@ -127,7 +127,7 @@ def named(confs: Mapping[str, str]) -> dict[str, str]:
 
 def always(recycle_dir: Path, **more: str) -> dict[str, str]:
     """:param more: a late answer is no fault of these tests' business, so the deadline is long unless given here"""
-    confs = {"recycle_strategy": "always", "planner_deadline": "10s"} | more
+    confs = {"recycle_strategy": "always", "planner_deadline": "10s", "sources_racySeconds": "0"} | more
     return plugin_confs(recycle_dir) | named(confs)
 
 

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
 
-from benchmarks.session import decisions, sibling
+from tests.harness.session import decisions, sibling
 from tests.spark.test_same_rows import OFF, committed
 from tests.tpc.rows import difference, outcome
 

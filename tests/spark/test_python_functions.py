@@ -12,7 +12,7 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
 import spark_regions
-from benchmarks.session import decisions, sibling
+from tests.harness.session import decisions, sibling
 from tests.spark.test_same_rows import OFF, committed
 from tests.udf.cells import cells, space_of
 

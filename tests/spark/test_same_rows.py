@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StringType
 
-from benchmarks.session import Counters, counters, sibling
+from tests.harness.session import Counters, counters, sibling
 from tests.tpc.rows import FAILURES, difference, error_class, outcome
 
 pytestmark = pytest.mark.spark

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
-from benchmarks.session import decisions, settle, sibling, status
+from tests.harness.session import decisions, settle, sibling, status
 from tests.spark.test_same_rows import OFF
 from tests.tpc.rows import difference, outcome
 

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from benchmarks.session import decisions, sibling
+from tests.harness.session import decisions, sibling
 from tests.spark.test_same_rows import OFF
 from tests.spark.test_sharing import ALWAYS, session_of, shared
 from tests.tpc.rows import difference, outcome

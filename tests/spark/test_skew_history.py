@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from benchmarks.session import decisions, sibling
+from tests.harness.session import decisions, sibling
 from tests.spark.test_skew import ALWAYS, PLAIN, SHUFFLED, kinds, repairs, seen
 from tests.tpc.rows import difference, outcome
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import subprocess
@@ -11,15 +10,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.homes import at_home
+
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "tutorial.md"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 MARK = "<end of block>"
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.spark
 
 
 def environment(home: Path) -> dict[str, str]:
-    return {**os.environ, "HOME": str(home), "JDK_JAVA_OPTIONS": f"-Duser.home={home}", "COLUMNS": "120"}
+    return at_home(home, COLUMNS="120")
 
 
 def matches(shown: str, expected: str) -> bool:

@@ -15,27 +15,12 @@ import pytest
 
 from spark_regions.reports.summary import Prices, Report, read_report
 from spark_regions.spark.jar import jar_path
+from tests.harness.ui import Application, Served, history_server, texts
 from tests.spark.ui_job import SECRET
-from tests.ui import Application, Served, history_server, texts
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.spark
 
 PAGES = ("/regions/", "/regions/cache/", "/regions/graph/", "/regions/lost/")
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("ui")
-
-
-@pytest.fixture(scope="module")
-def application(folder: Path) -> Iterator[Application]:
-    started = Application(folder)
-    try:
-        assert started.ask("run") == {"rows": 100, "same": True}
-        yield started
-    finally:
-        started.end()
 
 
 @pytest.fixture(scope="module")
@@ -150,11 +135,11 @@ def test_a_wrong_request_is_told(application: Application) -> None:
     assert "Nothing is known of it" in texts(application.ui.get("/regions/execution/?id=99999"))
 
 
-def test_literals_are_redacted(application: Application, folder: Path, overview: dict[str, Any]) -> None:
+def test_literals_are_redacted(application: Application, overview: dict[str, Any]) -> None:
     bodies = [application.ui.get(f"/regions/execution/json?id={q['executionId']}") for q in overview["queries"]]
     assert any("(redacted)" in body for body in bodies)
     assert not any(SECRET in body for body in bodies)
-    ours = [line for log in (folder / "logs").iterdir() for line in log.open() if "SparkListenerRegionsDecided" in line]
+    ours = [line for line in log_of(application).open() if "SparkListenerRegionsDecided" in line]
     assert ours and not any(SECRET in line for line in ours)
 
 
@@ -180,28 +165,31 @@ def logged(application: Application, overview: dict[str, Any]) -> dict[str, Any]
     return found
 
 
-def test_the_history_server_shows_the_same(folder: Path, application: Application, logged: dict[str, Any]) -> None:
-    with history_server(folder / "logs", folder, jar_path()) as server:
-        past = Served(f"{server.base}/history/{application.id}")
-        facts = past.json("/regions/json")
-        for name in ("actions", "declines", "saved", "queriesDecided", "lost"):
-            assert facts[name] == logged[name]
-        ours = {q["query"]: (q["executionId"], q["description"], q["applied"], q["saved"]) for q in facts["queries"]}
-        live = {q["query"]: (q["executionId"], q["description"], q["applied"], q["saved"]) for q in logged["queries"]}
-        assert ours == live
-        assert facts["executions"] == [each | {"sinceStart": ANY} for each in logged["executions"]]
-        for page in PAGES:
-            assert "could not be made" not in past.get(page)
-        execution = loaded(facts)["executionId"]
-        assert "▼ loaded" in past.get(f"/regions/execution/?id={execution}")
-        assert 'id="regions-link"' in past.get(f"/SQL/execution/?id={execution}")
+def log_of(application: Application) -> Path:
+    """Of one that may still run."""
+    (log,) = (application.folder / "logs").glob(f"{application.id}*")
+    return log
 
 
-def test_without_our_jar_the_log_is_served_as_ever(
-    folder: Path, application: Application, logged: dict[str, Any]
-) -> None:
+def test_the_history_server_shows_the_same(history: Served, application: Application, logged: dict[str, Any]) -> None:
+    past = Served(f"{history.base}/history/{application.id}")
+    facts = past.json("/regions/json")
+    for name in ("actions", "declines", "saved", "queriesDecided", "lost"):
+        assert facts[name] == logged[name]
+    ours = {q["query"]: (q["executionId"], q["description"], q["applied"], q["saved"]) for q in facts["queries"]}
+    live = {q["query"]: (q["executionId"], q["description"], q["applied"], q["saved"]) for q in logged["queries"]}
+    assert ours == live
+    assert facts["executions"] == [each | {"sinceStart": ANY} for each in logged["executions"]]
+    for page in PAGES:
+        assert "could not be made" not in past.get(page)
+    execution = loaded(facts)["executionId"]
+    assert "▼ loaded" in past.get(f"/regions/execution/?id={execution}")
+    assert 'id="regions-link"' in past.get(f"/SQL/execution/?id={execution}")
+
+
+def test_without_our_jar_the_log_is_served_as_ever(application: Application, logged: dict[str, Any]) -> None:
     execution = loaded(logged)["executionId"]
-    with history_server(folder / "logs", folder, None) as server:
+    with history_server(application.folder / "logs", application.folder, None) as server:
         past = Served(f"{server.base}/history/{application.id}")
         assert "Plan Visualization" in past.get(f"/SQL/execution/?id={execution}")
         # Spark leads unknown paths to its jobs.
@@ -210,8 +198,8 @@ def test_without_our_jar_the_log_is_served_as_ever(
         assert max(each["id"] for each in executions) >= execution
 
 
-def test_the_last_state_is_in_the_log(folder: Path, logged: dict[str, Any]) -> None:
-    lines = [json.loads(line) for log in (folder / "logs").iterdir() for line in log.open()]
+def test_the_last_state_is_in_the_log(application: Application, logged: dict[str, Any]) -> None:
+    lines = [json.loads(line) for line in log_of(application).open()]
     last = [line for line in lines if line["Event"].endswith("RegionsState")][-1]
     assert last["graph"]["nodes"] and sum(e["state"] == "committed" for e in last["entries"]) >= 1
     ended = next(line["Timestamp"] for line in lines if line["Event"] == "SparkListenerApplicationEnd")
@@ -267,11 +255,23 @@ class Past:
     driver: str
 
 
+@dataclass(frozen=True)
+class Live:
+    """What an application showed while it ran."""
+
+    application: Application
+    facts: dict[str, Any]
+    decisions: list[dict[str, Any]]
+    pages: dict[str, str]
+    documents: dict[str, Any]
+
+
 @pytest.fixture(scope="module")
-def past(tmp_path_factory: pytest.TempPathFactory) -> Past:
+def skewed(application: Application, tmp_path_factory: pytest.TempPathFactory) -> Live:
     """A skewed join, the same scalar subqueries twice, and an event that no page can be made of."""
-    folder = tmp_path_factory.mktemp("past")
-    started = Application(folder, SKEW)
+    folder = tmp_path_factory.mktemp("skewed")
+    logs = (application.folder / "logs").as_uri()
+    started = Application(folder, SKEW | {"spark.eventLog.dir": logs})
     try:
         started.ask(f"sql {SKEWED}")
         for _ in range(2):
@@ -290,17 +290,28 @@ def past(tmp_path_factory: pytest.TempPathFactory) -> Past:
         live = started.ui.json("/regions/json")
     finally:
         started.end()
-    with history_server(folder / "logs", folder, jar_path()) as server:
-        base = Served(f"{server.base}/history/{started.id}")
-        (log,) = (folder / "logs").iterdir()
-        return Past(
-            live,
-            decisions,
-            {path: (page, base.get(path)) for path, page in pages.items()},
-            {path: (told, base.json(path)) for path, told in facts.items()},
-            read_report(log, Prices()),
-            started.log.read_text(),
-        )
+    return Live(started, live, decisions, pages, facts)
+
+
+@pytest.fixture(scope="module")
+def history(application: Application, logged: object, skewed: Live) -> Iterator[Served]:
+    """One History Server for the logs of both applications, which have ended."""
+    with history_server(application.folder / "logs", application.folder, jar_path()) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def past(application: Application, skewed: Live, history: Served) -> Past:
+    base = Served(f"{history.base}/history/{skewed.application.id}")
+    (log,) = (application.folder / "logs").glob(f"{skewed.application.id}*")
+    return Past(
+        skewed.facts,
+        skewed.decisions,
+        {path: (page, base.get(path)) for path, page in skewed.pages.items()},
+        {path: (told, base.json(path)) for path, told in skewed.documents.items()},
+        read_report(log, Prices()),
+        skewed.application.log.read_text(),
+    )
 
 
 def of_execution(past: Past, kind: str) -> int:

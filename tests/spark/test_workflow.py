@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import spark_regions
-from benchmarks.session import sibling
 from spark_regions.errors import BatchError
+from tests.harness.session import sibling
 from tests.spark.test_same_rows import OFF
 
 pytestmark = pytest.mark.spark

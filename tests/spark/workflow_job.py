@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import spark_regions
-from benchmarks.session import decisions
+from tests.harness.session import decisions
 
 
 def queries(spark: SparkSession, data: str) -> dict[str, DataFrame]:
@@ -49,6 +49,7 @@ def main() -> None:
     )
     if store:
         options = {"planner_deadline": "60s", "recycle_max_bytes": "0", "persist_max_bytes": "100m"}
+        options["sources_racy_seconds"] = "0"
         builder = spark_regions.configure(builder, recycle_dir=store, strict=True, **options)
     spark = builder.getOrCreate()
     frames = queries(spark, data)

@@ -16,16 +16,21 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.session import spark_session
-from tests.tpc.suite import SUITES, Comparison, compare_suite
+from tests.harness.session import spark_session
+from tests.tpc import golden
+from tests.tpc.suite import SUITES, Comparison, compare_suite, golden_of
+
+SCALE = 0.01
+"""Of the tests, and of the golden answers."""
 
 
 def summary(comparisons: list[Comparison]) -> dict[str, object]:
     verdicts = Counter(comparison.verdict for comparison in comparisons)
     return {
         "queries": len(comparisons),
-        **{verdict: verdicts[verdict] for verdict in ("identical", "vacuous", "unstable", "DIFFERS")},
+        **{verdict: verdicts[verdict] for verdict in ("identical", "vacuous", "unstable", "OUTDATED", "DIFFERS")},
         "errors": sum(comparison.error is not None for comparison in comparisons),
+        "plain": sum(comparison.plain for comparison in comparisons),
         "stores": sum(comparison.cold.stores + comparison.warm.stores for comparison in comparisons),
         "loads_cold": sum(comparison.cold.loads for comparison in comparisons),
         "loads_warm": sum(comparison.warm.loads for comparison in comparisons),
@@ -58,15 +63,19 @@ def print_comparisons(comparisons: list[Comparison], console: Console) -> None:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Run TPC queries with spark_regions off and on, and compare.")
     parser.add_argument("--suite", choices=sorted(SUITES), required=True)
-    parser.add_argument("--scale", type=float, default=0.01)
+    parser.add_argument("--scale", type=float, default=SCALE)
     parser.add_argument("--only", type=int, nargs="*", default=[], help="numbers of the queries to run")
     parser.add_argument("--plain-only", action="store_true", help="plain Spark three times (checks the comparison)")
+    parser.add_argument("--write-golden", action="store_true", help="run plain Spark, and keep its answers' digests")
     parser.add_argument("--json", type=Path, help="file for the full result")
     options = parser.parse_args(arguments)
     console = Console(width=150)
     with tempfile.TemporaryDirectory(prefix="spark-regions-tpc-") as folder:
-        recycle_dir = None if options.plain_only else Path(folder) / "recycle"
+        recycle_dir = None if options.plain_only or options.write_golden else Path(folder) / "recycle"
         with spark_session(recycle_dir) as spark:
+            if options.write_golden:
+                golden.write(options.suite, golden_of(options.suite, SCALE, spark))
+                return 0
             comparisons = compare_suite(
                 options.suite,
                 options.scale,

@@ -1,21 +1,27 @@
-"""TPC queries with the plugin off and on in one JVM: off, on with an empty store, on again with the store kept."""
+"""TPC queries with the plugin in one JVM: on with an empty store, and again with the store kept; against plain Spark's
+rows, which come from a run beside them or are known by their digest.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from benchmarks.session import Counters, counters, register, sibling
 from examples import data
-from tests.tpc.rows import Outcome, difference, outcome
+from tests.harness import chance
+from tests.harness.session import Counters, counters, register, sibling
+from tests.tpc.golden import Golden, table_digests
+from tests.tpc.rows import Outcome, difference, digest, outcome
 
 CONFS = {"spark.sql.planChangeValidation": "true", "spark.sql.shuffle.partitions": "2"}
 OFF = {"spark.regions.recycle.strategy": "off", "spark.regions.persist.enabled": "false"}
 ON = {"spark.regions.recycle.strategy": "always"}
+PLAIN_ONE_IN = 10
+"""So many of the queries whose answer is known run plain too, drawn by the commit, so that what is known is checked."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +34,18 @@ SUITES = {"tpch": Suite(data.tpch_queries, data.tpch), "tpcds": Suite(data.tpcds
 
 
 @dataclass(frozen=True)
+class Run:
+    found: Outcome
+    seconds: float
+    done: Counters
+
+
+@dataclass(frozen=True)
 class Comparison:
     """One query: what the two runs with the plugin did, and how their results differ from plain Spark's.
 
+    :param plain: it ran plain too
+    :param outdated: the plain run's answer is not the one that was known
     :param unstable: two plain runs differ as well, so that there is nothing to compare with
     """
 
@@ -41,6 +56,8 @@ class Comparison:
     warm: Counters
     difference_cold: str | None
     difference_warm: str | None
+    plain: bool
+    outdated: bool
     unstable: bool
     seconds_off: float
     seconds_cold: float
@@ -50,8 +67,38 @@ class Comparison:
     def verdict(self) -> str:
         if self.difference_cold or self.difference_warm:
             return "unstable" if self.unstable else "DIFFERS"
+        if self.outdated:
+            return "OUTDATED"
         done = (self.cold.stores, self.cold.loads, self.warm.stores, self.warm.loads)
         return "identical" if any(done) else "vacuous"
+
+
+@dataclass(frozen=True)
+class Application:
+    """Sessions inside of a running application; without the plugin all of them are plain."""
+
+    off: SparkSession
+    cold: SparkSession
+    warm: SparkSession
+    plugin: bool
+
+    @classmethod
+    def of(cls, application: SparkSession, folder: Path, plugin: bool) -> Application:
+        confs = [CONFS | (OFF if plugin else {}), *2 * [CONFS | (ON if plugin else {})]]
+        sessions = [sibling(application, each) for each in confs]
+        for session in sessions:
+            register(session, folder)
+        return cls(*sessions, plugin)
+
+    def run(self, session: SparkSession, text: str) -> Run:
+        before = self._counters()
+        start = time.perf_counter()
+        found = outcome(session.sql(text))
+        seconds = time.perf_counter() - start
+        return Run(found, seconds, self._counters() - before)
+
+    def _counters(self) -> Counters:
+        return counters(self.off) if self.plugin else Counters(0, 0)
 
 
 def compare_suite(
@@ -60,56 +107,64 @@ def compare_suite(
     application: SparkSession,
     only: Iterable[int] = (),
     plugin: bool = True,
+    golden: Golden | None = None,
     report: Callable[[str], None] = lambda line: None,
 ) -> list[Comparison]:
-    """Compare in sessions of their own inside a running application; without `plugin` all of them are plain."""
-    suite = SUITES[name]
-    folder = suite.folder(scale)
-    wanted = set(only)
+    """:param golden: known answers; without them every query runs plain too"""
+    suite, wanted = SUITES[name], set(only)
     queries = {number: text for number, text in suite.queries().items() if not wanted or number in wanted}
-    on_confs = CONFS | (ON if plugin else {})
-    spark = sibling(application, CONFS | (OFF if plugin else {}))
-    register(spark, folder)
-    on = sibling(spark, on_confs)
-    register(on, folder)
-    off_runs, cold_runs = {}, {}
+    sessions = Application.of(application, suite.folder(scale), plugin)
+    known = {number: golden.queries[number] if golden else None for number in queries}
+    plain: dict[int, Run] = {}
+    cold: dict[int, Run] = {}
     for number, text in queries.items():
-        off_runs[number] = _timed(spark, text)
-        cold_runs[number] = _counted(spark, on, text, plugin)
-        report(f"{number}: off {off_runs[number][1]:.2f} s, cold {cold_runs[number][1]:.2f} s")
-    warm = sibling(spark, on_confs)
-    register(warm, folder)
+        if known[number] is None or chance.one_in(f"{name} {number}", PLAIN_ONE_IN):
+            plain[number] = sessions.run(sessions.off, text)
+        cold[number] = sessions.run(sessions.cold, text)
+        report(f"{number}: {cold[number].seconds:.2f} s")
     comparisons = []
     for number, text in queries.items():
-        expected, seconds_off = off_runs[number]
-        found_cold, seconds_cold, done_cold = cold_runs[number]
-        found_warm, seconds_warm, done_warm = _counted(spark, warm, text, plugin)
-        reasons = difference(expected, found_cold), difference(expected, found_warm)
-        comparison = Comparison(
-            number,
-            len(expected.rows),
-            expected.error,
-            done_cold,
-            done_warm,
-            *reasons,
-            any(reasons) and difference(expected, outcome(spark.sql(text))) is not None,
-            seconds_off,
-            seconds_cold,
-            seconds_warm,
-        )
+        warm = sessions.run(sessions.warm, text)
+        comparison = _compared(sessions, number, text, known[number], plain.get(number), cold[number], warm)
         report(f"{number}: {comparison.verdict} {comparison.difference_cold or ''} {comparison.difference_warm or ''}")
         comparisons.append(comparison)
     return comparisons
 
 
-def _timed(spark: SparkSession, text: str) -> tuple[Outcome, float]:
-    start = time.perf_counter()
-    found = outcome(spark.sql(text))
-    return found, time.perf_counter() - start
+def _compared(
+    sessions: Application, number: int, text: str, known: str | None, plain: Run | None, cold: Run, warm: Run
+) -> Comparison:
+    if plain is None and {digest(cold.found), digest(warm.found)} != {known}:
+        plain = sessions.run(sessions.off, text)  # to say what differs, and whether that is ours
+    base = plain or cold
+    comparison = Comparison(
+        number,
+        len(base.found.rows),
+        base.found.error,
+        cold.done,
+        warm.done,
+        difference(base.found, cold.found),
+        difference(base.found, warm.found),
+        plain is not None,
+        plain is not None and known is not None and digest(plain.found) != known,
+        False,
+        plain.seconds if plain else 0.0,
+        cold.seconds,
+        warm.seconds,
+    )
+    if comparison.verdict != "DIFFERS":
+        return comparison
+    again = outcome(sessions.off.sql(text))
+    return replace(comparison, unstable=difference(base.found, again) is not None)
 
 
-def _counted(spark: SparkSession, on: SparkSession, text: str, plugin: bool) -> tuple[Outcome, float, Counters]:
-    before = counters(spark) if plugin else Counters(0, 0)
-    found, seconds = _timed(on, text)
-    after = counters(spark) if plugin else Counters(0, 0)
-    return found, seconds, after - before
+def golden_of(name: str, scale: float, application: SparkSession) -> Golden:
+    """Answers of plain Spark, null for those that are not the same in three runs."""
+    suite = SUITES[name]
+    sessions = Application.of(application, suite.folder(scale), plugin=False)
+    found = {
+        number: {digest(outcome(session.sql(text))) for session in (sessions.off, sessions.cold, sessions.warm)}
+        for number, text in suite.queries().items()
+    }
+    answers = {number: digests.pop() if len(digests) == 1 else None for number, digests in found.items()}
+    return Golden(table_digests(suite.folder(scale)), answers)

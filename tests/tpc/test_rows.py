@@ -1,12 +1,22 @@
 """The comparison itself: it must see what differs and forgive only ties."""
 
-from tests.tpc.rows import Key, Outcome, Sorting, difference
+from dataclasses import replace
+
+from tests.tpc import rows
+from tests.tpc.rows import Key, Outcome, Sorting, digest
 
 SCHEMA = (("k", "int"), ("v", "string"))
 
 
 def of(*rows: Key, sorting: Sorting | None = None, error: str | None = None) -> Outcome:
     return Outcome(SCHEMA, rows, error, sorting)
+
+
+def difference(expected: Outcome, found: Outcome) -> str | None:
+    """As `rows.difference`; the digests must agree with it. Both are of one query, hence sorted alike."""
+    found_by_rows = rows.difference(expected, found)
+    assert (digest(expected) == digest(replace(found, sorting=expected.sorting))) == (found_by_rows is None)
+    return found_by_rows
 
 
 def test_order_does_not_matter_without_order_by() -> None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 JOB = ROOT / "tests" / "spark" / "ui_job.py"
 ADD_OPENS = ("java.lang", "java.net", "java.nio", "java.util", "java.util.concurrent")
 
@@ -70,6 +70,7 @@ class Application:
         environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
         environment |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": str(ROOT)}
         self.port = free_port()
+        self.folder = folder
         self.log = folder / "driver.log"
         self._errors = self.log.open("ab")
         self.process = subprocess.Popen(
@@ -102,7 +103,7 @@ class Application:
 
 @contextlib.contextmanager
 def history_server(logs: Path, folder: Path, jar: Path | None) -> Iterator[Served]:
-    """Spark's own History Server over `logs`, with or without our jar on its class path."""
+    """Spark's own History Server over `logs`, with or without our jar on its class path; it has read all of them."""
     import pyspark
 
     jars = Path(pyspark.__file__).parent / "jars"
@@ -125,7 +126,7 @@ def history_server(logs: Path, folder: Path, jar: Path | None) -> Iterator[Serve
             end = time.monotonic() + 120
             while True:
                 with contextlib.suppress(OSError):
-                    if server.json("/api/v1/applications"):
+                    if len(server.json("/api/v1/applications")) == len(list(logs.iterdir())):
                         break
                 assert process.poll() is None and time.monotonic() < end, log.read_text()[-4000:]
                 time.sleep(0.5)

@@ -22,6 +22,8 @@ BASE = {
     "spark.sql.shuffle.partitions": "4",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    # What a suite reads it has often just written; the rule for young files has tests of its own.
+    "spark.regions.sources.racySeconds": "0",
 }
 
 
