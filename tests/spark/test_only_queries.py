@@ -1,11 +1,11 @@
-"""The plugin acts inside of queries that run, and nowhere else: what Spark optimizes to look at keeps Spark's own nodes."""
+"""The plugin acts inside of queries that run, and nowhere else: what is only looked at keeps Spark's own nodes."""
 
 from __future__ import annotations
 
 import datetime
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -78,8 +78,11 @@ ARGUMENTS: dict[str, tuple[str, dict[str, Any] | list[Any]]] = {
     "bool": ("(v > 30) = :a", {"a": True}),
     "none": ("v > coalesce(:a, 30)", {"a": None}),
     "bytes": ("cast(text AS binary) != :a", {"a": b"t1"}),
-    "date": ("date_add(date'2020-01-01', k) > :a", {"a": datetime.date(2020, 1, 3)}),
-    "timestamp": ("cast(date_add(date'2020-01-01', k) AS timestamp) > :a", {"a": datetime.datetime(2020, 1, 3, 4, 5)}),
+    "date": ("date_add(date'2020-01-01', cast(k AS int)) > :a", {"a": datetime.date(2020, 1, 3)}),
+    "timestamp": (
+        "cast(date_add(date'2020-01-01', cast(k AS int)) AS timestamp) > :a",
+        {"a": datetime.datetime(2020, 1, 3, 4, 5)},
+    ),
     "interval": ("make_dt_interval(k) > :a", {"a": datetime.timedelta(days=2)}),
     "in a subquery": ("v > (SELECT max(k) * :a FROM keys)", {"a": 5}),
     "identifier": ("identifier(:a) > 30", {"a": "v"}),
@@ -99,6 +102,7 @@ FORMS = {
     "map_from_arrays": "v > :a['low']",
     "nested": "v > :a[0].many[0]",
 }
+QUIET = {"limit"}  # Which rows a limit lets through is not ours to know.
 REFUSED = {"missing", "missing, another given", "too few", "wrong type"}
 
 
@@ -126,7 +130,7 @@ def compared(sides: Sides, run: Callable[[SparkSession], Sequence[Outcome]], act
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_arguments(sides: Sides, name: str) -> None:
     condition, args = ARGUMENTS[name]
-    result = compared(sides, lambda spark: [asked(spark, condition, args)], acts=name not in REFUSED)
+    result = compared(sides, lambda spark: [asked(spark, condition, args)], acts=name not in REFUSED | QUIET)
     assert (result[0].error is not None) == (name in REFUSED)
 
 
@@ -142,11 +146,12 @@ def test_arguments_that_are_columns(sides: Sides, name: str) -> None:
 
 @dataclass(frozen=True)
 class Program:
-    """Statements in order; `{dir}` is a folder of the program's own. `acts`: with the plugin some of it is stored and read."""
+    """Statements in order; `{dir}` is a folder of the program's own. `acts`: with the plugin, it stores and reads."""
 
     statements: Sequence[str]
     acts: bool = True
-    clean: Sequence[str] = field(default=())
+    clean: Sequence[str] = ()
+    errors: Sequence[str] = ()
 
 
 PROGRAMS = {
@@ -185,7 +190,7 @@ PROGRAMS = {
             """
             BEGIN
               DECLARE i INT DEFAULT 0;
-              DECLARE total BIGINT DEFAULT (SELECT 1);
+              DECLARE total BIGINT DEFAULT 1 + 2;
               WHILE i < 3 DO
                 SET total = total + (SELECT max(n) FROM (SELECT k, count(*) AS n FROM facts WHERE v > i GROUP BY k));
                 SET i = i + 1;
@@ -223,7 +228,8 @@ PROGRAMS = {
     ),
     "defaults of columns": Program(
         [
-            "CREATE TABLE made (id INT, x INT DEFAULT 1 + 2, y STRING DEFAULT upper('a')) USING parquet LOCATION '{dir}'",
+            "CREATE TABLE made (id INT, x INT DEFAULT 1 + 2, y STRING DEFAULT upper('a'))"
+            " USING parquet LOCATION '{dir}'",
             "INSERT INTO made (id) SELECT cast(k AS int) FROM (SELECT k, count(*) FROM facts GROUP BY k)",
             "INSERT INTO made VALUES (100, DEFAULT, DEFAULT)",
             "ALTER TABLE made ADD COLUMN z INT DEFAULT 5 * 2",
@@ -245,7 +251,7 @@ PROGRAMS = {
             "ALTER VIEW seen AS SELECT k, min(v) AS m FROM parquet.`{facts}` GROUP BY k",
             "SELECT sum(m) FROM seen",
             "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 5) SELECT * FROM t",
-            "WITH RECURSIVE t(n) AS (SELECT max(k) FROM facts UNION ALL SELECT n - 1 FROM t WHERE n > 0) SELECT * FROM t",
+            "WITH RECURSIVE t(n) AS (SELECT max(k) FROM facts UNION ALL SELECT n - 1 FROM t WHERE n > 0) TABLE t",
         ],
         clean=["DROP VIEW IF EXISTS seen"],
     ),
@@ -281,7 +287,7 @@ PROGRAMS = {
             "TRUNCATE TABLE made",
             "SELECT n, max(s) FROM made GROUP BY n",
         ],
-        clean=["DROP TABLE IF EXISTS made"],
+        clean=["DROP VIEW IF EXISTS kept", "DROP TABLE IF EXISTS made"],
     ),
     "rows of nothing": Program(
         [
@@ -318,7 +324,7 @@ def test_programs(sides: Sides, tmp_path: Path, name: str) -> None:
                 spark.sql(text)
 
     outcomes = compared(sides, run, program.acts)
-    assert any(result.error is None and result.rows for result in outcomes)
+    assert {result.error for result in outcomes if result.error} == set(program.errors)
 
 
 # What only looks
@@ -333,7 +339,8 @@ def by_hand(tracked: str | None) -> Callable[[DataFrame], Any]:
         if tracked is None:
             return optimizer.execute(execution.analyzed())
         jvm: Any = frame.sparkSession._jvm
-        tracker = execution.tracker() if tracked == "own" else jvm.org.apache.spark.sql.catalyst.QueryPlanningTracker()
+        new = jvm.org.apache.spark.sql.catalyst.QueryPlanningTracker
+        tracker = execution.tracker() if tracked == "own" else new(jvm.scala.Option.empty())
         return optimizer.executeAndTrack(execution.analyzed(), tracker)
 
     return look
@@ -371,8 +378,8 @@ def test_looking_decides_nothing(sides: Sides, name: str) -> None:
 def test_explain_has_its_section_and_why_not_its_nodes(sides: Sides, capsys: pytest.CaptureFixture[str]) -> None:
     frame = sides.on.sql(WORK.format("v > 30"))
     frame.explain()
-    assert "== spark_regions ==" in capsys.readouterr().out
-    assert "Aggregate" in {node["operator"] for node in spark_regions.why_not(frame).nodes}
+    assert "[ALWAYS]" in capsys.readouterr().out
+    assert "Aggregate" in {node.operator for node in spark_regions.why_not(frame).nodes}
 
 
 TRIVIAL = [
@@ -387,7 +394,6 @@ TRIVIAL = [
 def test_a_row_of_nothing_asks_nobody(sides: Sides, text: str) -> None:
     before = decided(sides.off)
     sides.on.sql(text).collect()
-    sides.on.sql("SHOW TABLES").groupBy("isTemporary").count().collect()
     assert decided(sides.off) == before
 
 
@@ -439,8 +445,8 @@ def test_ways_to_run(sides: Sides, name: str) -> None:
     found.append(run(sides.on))
     did = committed(sides.off) - start
     assert found == [expected, expected]
-    # A limit reads no further than it must, so nothing whole is there to be stored.
-    assert name in ("isEmpty", "not empty") or (did.stores > 0 and did.loads > 0), f"vacuous: {did}"
+    # A limit reads no further than it must, and an iterator's query has ended before its rows are read.
+    assert name in ("isEmpty", "not empty", "iterator") or (did.stores > 0 and did.loads > 0), f"vacuous: {did}"
 
 
 def test_streams_are_left_alone_and_queries_inside_are_not(sides: Sides, tmp_path: Path) -> None:
@@ -530,7 +536,8 @@ def test_an_error_of_the_users_shows_nothing_of_ours(
     trace = jvm.org.apache.spark.util.Utils.exceptionString(origin)
     assert error_class(failure.value) == error_class(plain.value)
     assert "at org.apache.spark.sql" in trace
-    ran = name == "fails while it runs"  # Then an operator of ours may be among those that passed the rows on.
-    ours = "sql.regions.profile" if ran else "regions"
+    # A store that was planned is one of the operators that a later rule walked through, or that passed rows on.
+    planned = name in ("not optimized", "fails while it runs")
+    ours = "sql.regions.profile" if planned else "regions"
     assert not [line for line in trace.splitlines() if ours in line]
     assert "spark_regions failed" not in capfd.readouterr().err

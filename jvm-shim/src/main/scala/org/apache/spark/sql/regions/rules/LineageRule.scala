@@ -26,10 +26,11 @@ final class LineageRule(session: SparkSession) extends Rule[LogicalPlan] {
       Guard(session.sparkContext.conf, "a decision", plan)(RegionsRuntime.of(session).fold(_ => plan, act(_, plan)))
     plan match {
       case subquery: Subquery if OptimizerRuns.capturing =>
-        subquery.mapChildren(within(_) { (runtime, child) =>
-          SubquerySignature.leave(child, runtime.recycling.sign(session, child))
-          child
-        })
+        subquery.mapChildren(
+          within(_) { (runtime, child) =>
+            SubquerySignature.leave(child, runtime.recycling.sign(session, child))
+            child
+          })
       case _ if OptimizerRuns.capturing => OptimizerRuns.offer(plan)
       case _ if !OptimizerRuns.ofQuery => plan
       case subquery: Subquery =>
@@ -52,7 +53,7 @@ private object Trivial {
 
   private def empty(leaf: LogicalPlan): Boolean = leaf match {
     case local: LocalRelation => local.data.isEmpty
-    case _: OneRowRelation | _: CommandResult => true
+    case _: OneRowRelation => true
     case _ => false
   }
 }
