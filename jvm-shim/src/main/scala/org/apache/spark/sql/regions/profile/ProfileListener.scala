@@ -45,7 +45,8 @@ final class ProfileListener(
   }
 
   override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
-    case start: SparkListenerSQLExecutionStart => guarded("an execution's start") {
+    case start: SparkListenerSQLExecutionStart if start.sparkPlanInfo.nodeName.nonEmpty =>
+      guarded("an execution's start") {
         stagesOf(start.executionId) = mutable.LinkedHashMap.empty
         if (stagesOf.size > executionsKept) forget(stagesOf.head._1)
       }
@@ -61,16 +62,15 @@ final class ProfileListener(
 
   private def ended(end: SparkListenerSQLExecutionEnd): Unit = {
     val failed = end.executionFailure.isDefined || end.errorMessage.exists(_.nonEmpty)
-    // Planning may have failed; asking for the plan would then throw, and cost the listener's time.
-    val execution = Option(end.qe)
-    for (qe <- execution; plan <- scala.util.Try(qe.executedPlan).toOption) {
+    // Spark tells a plan at the start only where there is one. Where analysis or planning failed, asking for it would fail
+    // again, and Spark adds whoever asks to the stack trace of the user's own error.
+    for (qe <- Option(end.qe); sums <- stagesOf.get(end.executionId)) {
       val began = System.nanoTime()
-      val walked = PlanWalk(plan)
+      val walked = PlanWalk(qe.executedPlan)
       for (number <- walked.query) {
         try {
-          val stages = stagesOf.get(end.executionId).map(_.values.toSeq).getOrElse(Nil)
           registry.get(number).foreach { query =>
-            val executed = new ExecutedQuery(walked, stages, failed)
+            val executed = new ExecutedQuery(walked, sums.values.toSeq, failed)
             val event = ProfileListener.event(query, executed, end.duration / 1e9, failed)
             observe(event)
             ran(event, RanPlans((number +: walked.queries).distinct, executed.loads), end.executionId)

@@ -9,7 +9,7 @@ import org.apache.spark.sql.regions.exec.{Recycled, SharedSubplan, Stores, Tee}
 import org.apache.spark.sql.regions.profile.{LoadUse, ProfileTags, StoreUse}
 
 /**
- * Signs the optimized plan, asks the planner, and applies what it decided.
+ * Signs the optimized plan of a query, asks the planner, and applies what it decided.
  *
  * Runs once for a query, after pruning and push-down and before the cost-based rules, so that what is stored is what the query
  * computes anyway. Subquery plans come first, each by itself, from inside `OptimizeSubqueries`.
@@ -17,27 +17,44 @@ import org.apache.spark.sql.regions.profile.{LoadUse, ProfileTags, StoreUse}
 final class LineageRule(session: SparkSession) extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan = session match {
-    case classicSession: classic.SparkSession if !OptimizerRuns.bypassed && !Trivial(plan) =>
-      plan match {
-        case s: Subquery => s.mapChildren(decided(classicSession, _, subquery = true))
-        case other =>
-          OptimizerRuns.offer(other)
-          decided(classicSession, other, subquery = false)
-      }
+    case known: classic.SparkSession if !OptimizerRuns.bypassed && !Trivial(plan) => applied(known, plan)
     case _ => plan
   }
 
-  private def decided(session: classic.SparkSession, plan: LogicalPlan, subquery: Boolean): LogicalPlan =
-    Guard(session.sparkContext.conf, "a decision", plan) {
-      RegionsRuntime.of(session).fold(_ => plan, new Deciding(session, _, subquery)(plan))
+  private def applied(session: classic.SparkSession, plan: LogicalPlan): LogicalPlan = {
+    def within(plan: LogicalPlan)(act: (RegionsRuntime, LogicalPlan) => LogicalPlan): LogicalPlan =
+      Guard(session.sparkContext.conf, "a decision", plan)(RegionsRuntime.of(session).fold(_ => plan, act(_, plan)))
+    plan match {
+      case subquery: Subquery if OptimizerRuns.capturing =>
+        subquery.mapChildren(
+          within(_) { (runtime, child) =>
+            SubquerySignature.leave(child, runtime.recycling.sign(session, child))
+            child
+          })
+      case _ if OptimizerRuns.capturing => OptimizerRuns.offer(plan)
+      case _ if !OptimizerRuns.ofQuery => plan
+      case subquery: Subquery =>
+        subquery.mapChildren(within(_)((runtime, child) => new Deciding(session, runtime, subquery = true)(child)))
+      case _ => within(plan)((runtime, plan) => new Deciding(session, runtime, subquery = false)(plan))
     }
+  }
 }
 
-/** Plans with nothing to reuse: no relation below them that holds data of the user's. */
+/** Plans with nothing to reuse: no relation below them that holds data of the user's, or nothing but one. */
 private object Trivial {
-  def apply(plan: LogicalPlan): Boolean = plan match {
-    case p if p.isStreaming => true
-    case p => p.children.isEmpty && p.subqueries.isEmpty
+  def apply(plan: LogicalPlan): Boolean =
+    plan.isStreaming || (if (plan.children.isEmpty) plan.subqueries.isEmpty else !holdsRows(plan))
+
+  /** Of the leaves, those of subqueries included. A generator makes any number of rows from one. */
+  private def holdsRows(plan: LogicalPlan): Boolean = plan.exists {
+    case _: Generate => true
+    case p => p.children.isEmpty && !empty(p) || p.subqueries.exists(holdsRows)
+  }
+
+  private def empty(leaf: LogicalPlan): Boolean = leaf match {
+    case local: LocalRelation => local.data.isEmpty
+    case _: OneRowRelation => true
+    case _ => false
   }
 }
 
@@ -46,6 +63,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
   private val query = runtime.nextQuery()
   private val notes = new DecisionNotes(query, session.sessionUUID)
   private val conf = session.sessionState.conf
+  private val frames = if (subquery) Nil else SharedDataFrames.taken()
 
   def apply(plan: LogicalPlan): LogicalPlan = {
     val started = System.nanoTime()
@@ -75,7 +93,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
 
   private def ask(signed: SignedQuery): Option[Applied] = {
     Stores.awaitCommits(Deciding.commitMillis)
-    val points = new SharedPoints(session, runtime, signed, if (subquery) Nil else SharedDataFrames.taken())
+    val points = new SharedPoints(session, runtime, signed, frames)
     ask(signed, points, 0, repeated(signed), Deciding.mostAsks)
   }
 

@@ -1,11 +1,16 @@
 package org.apache.spark.sql.regions.rules
 
+import scala.jdk.CollectionConverters._
 import scala.util.control.ControlThrowable
 
+import org.apache.spark.sql.catalyst.QueryPlanningTracker
+import org.apache.spark.sql.catalyst.optimizer.Optimizer
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.rules.RuleExecutor
 import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.QueryExecution
 
-/** Keeps our rules out of the optimizer runs that we start ourselves on the same thread. */
+/** What the optimizer is running for on this thread: a query, ourselves, or somebody who only looks at the result. */
 object OptimizerRuns {
 
   private final class Captured(val plan: LogicalPlan) extends ControlThrowable
@@ -19,11 +24,13 @@ object OptimizerRuns {
 
   def bypassed: Boolean = mode.get eq Bypass
 
+  def capturing: Boolean = mode.get eq Capture
+
   /** Runs `body` with our rules switched off. */
   def bypass[T](body: => T): T = within(Bypass)(body)
 
-  /** Called by the rule with the plan that it was given; does not return while a capture is under way. */
-  def offer(plan: LogicalPlan): Unit = if (mode.get eq Capture) throw new Captured(plan)
+  /** Called by the rule with the plan that it was given while [[captureOptimized]] is under way; does not return. */
+  def offer(plan: LogicalPlan): Nothing = throw new Captured(plan)
 
   /**
    * `analyzed` as it stands when [[LineageRule]] would see it: pruned, filters pushed down, nothing later. The rest of the
@@ -43,4 +50,31 @@ object OptimizerRuns {
     try body
     finally mode.set(before)
   }
+
+  /**
+   * Whether the rule that asks is in the optimizer run of a [[QueryExecution]], or of a subquery inside of such a run.
+   *
+   * Spark and libraries also optimize plans to look at the outcome (arguments of `spark.sql`, of `CALL`), and expect Spark's
+   * own nodes there. Nothing in such a plan tells it from a query's, and a tracker that is set may be that of an analysis, or
+   * of a query around it. Who called this very run is on the stack:
+   * {{{
+   *   RuleExecutor.execute ← QueryPlanningTracker.withTracker ← RuleExecutor.executeAndTrack ← QueryExecution
+   *   RuleExecutor.execute ← Optimizer.OptimizeSubqueries ← … ← RuleExecutor.execute ← as above
+   * }}}
+   * A streaming batch optimizes by a method of its subclass, and is not taken for a query.
+   */
+  def ofQuery: Boolean = walker.walk[Boolean](frames => ofQuery(frames.iterator.asScala))
+
+  @annotation.tailrec
+  private def ofQuery(callers: Iterator[StackWalker.StackFrame]): Boolean = {
+    val above = callers.dropWhile(frame => frame.getClassName != executor || frame.getMethodName != "execute")
+    val caller = above.map(_.getClassName).find(name => name != executor && name != tracker).getOrElse("")
+    caller == query || caller.startsWith(subqueries) && ofQuery(above)
+  }
+
+  private val walker = StackWalker.getInstance()
+  private val executor = classOf[RuleExecutor[_]].getName
+  private val tracker = QueryPlanningTracker.getClass.getName
+  private val subqueries = s"${classOf[Optimizer].getName}$$OptimizeSubqueries$$"
+  private val query = classOf[QueryExecution].getName
 }

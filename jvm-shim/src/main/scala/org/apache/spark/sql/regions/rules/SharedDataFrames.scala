@@ -38,16 +38,8 @@ object SharedDataFrames {
     case _ => datasets(analyzed, root = true)
   }
 
-  def note(analyzed: LogicalPlan): Unit = {
-    val frames = of(analyzed)
-    frames.foreach { frame =>
-      frame.getTagValue(sightings) match {
-        case Some(count) => count.incrementAndGet()
-        case None => frame.setTagValue(sightings, new AtomicInteger(1))
-      }
-    }
-    current.set(frames)
-  }
+  /** Remembered until the query is decided on; many a plan is only looked up in Spark's cache. */
+  def note(analyzed: LogicalPlan): Unit = current.set(of(analyzed))
 
   /**
    * Those of `frames` that earlier queries were built on too; where there is none, the one that the program holds.
@@ -63,10 +55,16 @@ object SharedDataFrames {
   def all(frames: Seq[LogicalPlan], count: Int): Seq[Sighted] =
     frames.take(count).map(f => Sighted(f, f.getTagValue(sightings).fold(1)(_.get), Set.empty))
 
-  /** The DataFrames below the query last noted on this thread, widest first. */
+  /** The DataFrames below the query last noted on this thread, widest first; each has now been seen once more. */
   def taken(): Seq[LogicalPlan] = {
     val frames = Option(current.get).getOrElse(Nil)
     current.remove()
+    frames.foreach { frame =>
+      frame.getTagValue(sightings) match {
+        case Some(count) => count.incrementAndGet()
+        case None => frame.setTagValue(sightings, new AtomicInteger(1))
+      }
+    }
     frames
   }
 
