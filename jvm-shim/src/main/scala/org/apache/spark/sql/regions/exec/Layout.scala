@@ -1,12 +1,14 @@
 package org.apache.spark.sql.regions.exec
 
+import scala.collection.mutable
+
 import org.apache.spark.rdd.{PartitionCoalescer, PartitionGroup, RDD}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Attribute, SortOrder}
 import org.apache.spark.sql.catalyst.plans.physical._
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, QueryStageExec}
-import org.apache.spark.sql.execution.exchange.{Exchange, ShuffleExchangeExec, ShuffleExchangeLike}
+import org.apache.spark.sql.execution.exchange.{Exchange, ReusedExchangeExec, ShuffleExchangeExec, ShuffleExchangeLike}
 import org.apache.spark.sql.regions.rules.Digest
 
 /**
@@ -104,13 +106,12 @@ object Layout {
     val rules = settings(plan)
     val planned = !static.shuffles ||
       static.shape.isDefined && PlanShape.of(plan).map(text => Digest.of("shape", text +: rules)) == static.shape
-    val reads = shuffleReads(plan)
-    val boundaries = reads.map(_.partitionSpecs).distinct match {
+    val boundaries = lastReads(plan).map(_.partitionSpecs).distinct match {
       case Seq(specs) if specs.forall(_.isInstanceOf[CoalescedPartitionSpec]) =>
         specs.collect { case CoalescedPartitionSpec(start, end, _) => (start, end) }
       case _ => Nil
     }
-    val single = planned && reads.forall(_.partitionSpecs.size == 1)
+    val single = planned && readAsOne(plan)
     StoredLayout(static, partitions, planned, single, if (boundaries.size == partitions) boundaries else Nil)
   }
 
@@ -153,7 +154,14 @@ object Layout {
         s"cores=${plan.session.sparkContext.defaultParallelism}"
   }
 
-  private def exact(plan: SparkPlan): String = plan.canonicalized.treeString(verbose = true, maxFields = Int.MaxValue)
+  /** Numbers that differ from one planning to the next are counted from one. */
+  private def exact(plan: SparkPlan): String = {
+    val numbers = mutable.HashMap.empty[String, Int]
+    val text = plan.canonicalized.treeString(verbose = true, maxFields = Int.MaxValue)
+    numbered.replaceAllIn(text, found => s"#${numbers.getOrElseUpdate(found.matched, numbers.size)}")
+  }
+
+  private val numbered = "#[0-9]+|plan_id=[0-9]+".r
 
   private def occurrences(plan: SparkPlan, shape: Option[String], whole: SparkPlan): Seq[SparkPlan] = {
     val top = operator(plan)
@@ -204,9 +212,18 @@ object Layout {
         case other => within(other).flatMap(boundary(_, part))
       }
 
-  private def shuffleReads(plan: SparkPlan): Seq[AQEShuffleReadExec] = plan match {
-    case read: AQEShuffleReadExec => read +: shuffleReads(read.child)
-    case stage: QueryStageExec => shuffleReads(stage.plan)
-    case other => other.children.flatMap(shuffleReads)
+  private def lastReads(plan: SparkPlan): Seq[AQEShuffleReadExec] = plan match {
+    case read: AQEShuffleReadExec => Seq(read)
+    case _: QueryStageExec => Nil
+    case other => other.children.flatMap(lastReads)
+  }
+
+  private def readAsOne(plan: SparkPlan): Boolean = plan match {
+    case AQEShuffleReadExec(stage: QueryStageExec, specs) =>
+      specs.size == 1 && stage.plan.children.forall(readAsOne)
+    case stage: QueryStageExec => readAsOne(stage.plan)
+    case ReusedExchangeExec(_, child) => readAsOne(child)
+    case shuffle: ShuffleExchangeLike => shuffle.numPartitions == 1 && readAsOne(shuffle.child)
+    case other => other.children.forall(readAsOne)
   }
 }
