@@ -88,6 +88,7 @@ _MATCHING = {
     "TYPE_MISMATCH": "The stored column has another type",
     "NOT_COVERED": "A stored entry lacks columns",
     "CONJUNCTS_DIFFER": "A stored entry was filtered otherwise",
+    "ROW_ORDER": "Its rows, or their partitions, are not known to come in the order in which plain Spark gives them",
     "EXPIRED": "The stored entry is older than recycle.ttl",
     "SHADOWED": "Loading the entry twice saved less than predicted",
     "LOAD_NOT_CHEAPER": "Reading the stored entry is not cheaper than recomputing",

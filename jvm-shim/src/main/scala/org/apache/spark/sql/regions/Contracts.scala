@@ -3,6 +3,7 @@ package org.apache.spark.sql.regions
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
+import org.apache.spark.sql.regions.exec.Layout
 
 /** Why something was not done: a stable `code` of the table in `spark_regions/reasons.py`, and its arguments. */
 final case class Refusal(code: String, detail: String = "")
@@ -94,6 +95,7 @@ final case class Abandoned(entry: String, reason: Refusal) extends StoreOutcome
  * @param columns digest of each column of the teed child, in its output order
  * @param maxBytes stop and abandon beyond this
  * @param inputs checked again before the commit
+ * @param layout of the teed child, where plain Spark's is known
  */
 final case class StoreOrder(
     entry: String,
@@ -105,7 +107,8 @@ final case class StoreOrder(
     wanted: () => Boolean,
     inputs: Seq[InputListing],
     query: Long,
-    onEnd: StoreOutcome => Unit)
+    onEnd: StoreOutcome => Unit,
+    layout: Option[Layout] = None)
 
 /** The connection to the planner. Calls never throw: a failure is a [[Refusal]]. */
 trait Planner {

@@ -17,6 +17,7 @@ final case class StoredFile(name: String, partition: Int, rows: Long, bytes: Lon
  * @param columns digest of each stored column
  * @param schema c0 … cn with the types, nullability and metadata that the stored plan's output had
  * @param files in partition order
+ * @param layout None if the order of the rows is known for no query
  */
 final case class StoredEntry(
     entry: String,
@@ -26,7 +27,8 @@ final case class StoredEntry(
     schema: StructType,
     rows: Long,
     bytes: Long,
-    files: IndexedSeq[StoredFile])
+    files: IndexedSeq[StoredFile],
+    layout: Option[StoredLayout] = None)
 
 /** Opens entries and finds out whether they are still what they were. One directory listing each, no stat per file. */
 object Entries {

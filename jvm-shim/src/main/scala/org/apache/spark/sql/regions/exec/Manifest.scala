@@ -3,12 +3,16 @@ package org.apache.spark.sql.regions.exec
 import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import com.fasterxml.jackson.databind.node.ObjectNode
 
 import org.apache.spark.sql.types.{DataType, StructType}
 
 /** The text form of a stored entry, docs/protocol.md's store layout. Reading it trusts nothing. */
 private[exec] object Manifest {
-  val version = 1
+  val version = 2
+
+  /** Of the first version, which said nothing of the layout. */
+  private val versions = 1L to version
   val maxLength: Int = 64 << 20
   private val mapper = new ObjectMapper()
   private val fileName = "part-[0-9]{5,10}-[0-9a-f-]{36}\\.parquet".r
@@ -25,6 +29,7 @@ private[exec] object Manifest {
         .put("name", file.name).put("partition", file.partition).put("rows", file.rows).put("bytes", file.bytes)
         .put("modified", file.modified)
     }
+    entry.layout.foreach(layout => writeLayout(root.putObject("layout"), layout))
     mapper.writeValueAsString(root)
   }
 
@@ -40,8 +45,8 @@ private[exec] object Manifest {
     val schema = schemaOf(string(root, "schema"))
     val entry = StoredEntry(
       string(root, "entry"), location, string(root, "lineage"), columns, schema, number(root, "rows"),
-      number(root, "bytes"), files)
-    if (number(root, "version") != version) Left(s"version ${root.get("version")}, expected $version")
+      number(root, "bytes"), files, Option(root.get("layout")).map(layoutOf))
+    if (!versions.contains(number(root, "version"))) Left(s"version ${root.get("version")}, expected $version")
     else if (entry.entry != id) Left(s"it is of entry ${entry.entry}")
     else problem(entry).toLeft(entry)
   }
@@ -55,7 +60,35 @@ private[exec] object Manifest {
       .orElse(when(entry.files.map(_.name).distinct.size != entry.files.size)("a file is named twice"))
       .orElse(when(entry.files.map(_.rows).sum != entry.rows)("row counts differ"))
       .orElse(when(entry.files.map(_.bytes).sum != entry.bytes)("byte counts differ"))
+      .orElse(entry.layout.flatMap(layoutProblem(_, partitions)))
       .orElse(StorableTypes.refusal(entry.schema).map(_.detail))
+  }
+
+  private def layoutProblem(layout: StoredLayout, files: Seq[Int]): Option[String] = {
+    val boundaries = layout.boundaries
+    when(files.exists(_ >= layout.partitions))("a file of a partition that there is not")
+      .orElse(when(boundaries.nonEmpty && boundaries.size != layout.partitions)("partitions and boundaries differ"))
+      .orElse(when(boundaries.exists { case (from, to) => from > to })("boundaries are not in order"))
+  }
+
+  private def writeLayout(node: ObjectNode, layout: StoredLayout): Unit = {
+    node.put("exact", layout.plan.exact).put("beside", layout.plan.beside).put("shuffles", layout.plan.shuffles)
+      .put("partitions", layout.partitions).put("planned", layout.planned).put("single", layout.single)
+    layout.plan.shape.foreach(node.put("shape", _))
+    val boundaries = node.putArray("boundaries")
+    layout.boundaries.foreach { case (from, to) => boundaries.addArray().add(from).add(to) }
+  }
+
+  private def layoutOf(node: JsonNode): StoredLayout = {
+    def flag(name: String): Boolean = {
+      val value = node.get(name)
+      if (value == null || !value.isBoolean) throw new IllegalArgumentException(s"$name is no flag")
+      value.asBoolean()
+    }
+    val shape = if (node.has("shape")) Some(string(node, "shape")) else None
+    val plan = Layout(string(node, "exact"), shape, string(node, "beside"), flag("shuffles"))
+    val boundaries = members(node, "boundaries").map(pair => (pair.path(0).asInt(-1), pair.path(1).asInt(-1)))
+    StoredLayout(plan, number(node, "partitions").toInt, flag("planned"), flag("single"), boundaries)
   }
 
   private def when(bad: Boolean)(text: String): Option[String] = if (bad) Some(text) else None

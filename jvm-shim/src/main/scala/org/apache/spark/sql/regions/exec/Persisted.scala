@@ -32,14 +32,15 @@ final class Persisted {
       plan: LogicalPlan,
       columns: Seq[String],
       conjuncts: Set[String],
-      level: String): Held = synchronized {
+      level: String,
+      layout: Option[StoredLayout] = None): Held = synchronized {
     get(entry).getOrElse {
       val relation = OptimizerRuns.bypass {
         val settled = plan.clone()
         settled.setAnalyzed()
         inMemory(StorageLevel.fromString(level), new QueryExecution(session, settled))
       }
-      val made = Held(relation, columns, conjuncts)
+      val made = Held(relation, columns, conjuncts, layout)
       held.put(entry, made)
       made
     }
@@ -83,5 +84,9 @@ final class Persisted {
 object Persisted {
 
   /** @param columns digest of each column of `relation` */
-  final case class Held(relation: InMemoryRelation, columns: Seq[String], conjuncts: Set[String])
+  final case class Held(
+      relation: InMemoryRelation,
+      columns: Seq[String],
+      conjuncts: Set[String],
+      layout: Option[StoredLayout] = None)
 }

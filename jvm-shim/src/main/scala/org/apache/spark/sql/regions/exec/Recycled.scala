@@ -5,8 +5,8 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.spark.internal.Logging
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{Attribute, SortOrder}
-import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LogicalPlan, Statistics}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet, SortOrder}
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Statistics}
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.metric.SQLMetric
@@ -27,6 +27,10 @@ import org.apache.spark.sql.vectorized.ColumnarBatch
  * @param check why what is stored cannot be used any more
  * @param onInvalid told that reason
  * @param computes whether the query that reads it also computes it first
+ * @param asPlain whether the rows come in plain Spark's order. Then the plan above is to be plain Spark's, too, which depends on
+ *   the sizes that Spark expects
+ * @param arranged what is claimed of the rows
+ * @param children the sources of `original`. They are not read: whoever looks for a query's sources goes through its plan
  */
 final case class Recycled(
     entry: String,
@@ -36,24 +40,50 @@ final case class Recycled(
     @transient inputs: Seq[InputListing],
     @transient check: Recycled.Check,
     @transient onInvalid: Refusal => Unit,
-    computes: Boolean = false)
-    extends LeafNode {
+    computes: Boolean,
+    asPlain: Boolean,
+    @transient arranged: Option[Arranged],
+    children: Seq[LogicalPlan])
+    extends LogicalPlan {
 
   private[exec] def refusal(conf: Configuration): Option[Refusal] =
     try inputs.find(!_.unchanged()).map(i => Refusal("INPUT_CHANGED", i.describe)).orElse(check(conf))
     catch { case Failures(error) => Some(Refusal("ENTRY_DAMAGED", Failures.text(error))) }
 
-  override def computeStats(): Statistics = read.stats
-  override def maxRows: Option[Long] = read.maxRows
+  private def expected: LogicalPlan = if (asPlain && original != null) original else read
+  override def stats: Statistics = expected.stats
+  override def maxRows: Option[Long] = expected.maxRows
+  override def metadataOutput: Seq[Attribute] = Nil
+  override def producedAttributes: AttributeSet = outputSet
+
+  // Otherwise columns that nobody above reads are pruned from the sources.
+  @transient override lazy val references: AttributeSet = AttributeSet(children.flatMap(_.output))
+
   override def innerChildren: Seq[LogicalPlan] = Seq(read)
   override protected def stringArgs: Iterator[Any] = Iterator(s"[entry $entry]", output)
+  override protected def withNewChildrenInternal(newChildren: IndexedSeq[LogicalPlan]): Recycled =
+    copy(children = newChildren)
 }
 
 object Recycled {
   type Check = Configuration => Option[Refusal]
 
+  def apply(
+      entry: String,
+      output: Seq[Attribute],
+      read: LogicalPlan,
+      original: LogicalPlan,
+      inputs: Seq[InputListing],
+      check: Check,
+      onInvalid: Refusal => Unit,
+      computes: Boolean = false,
+      asPlain: Boolean = false,
+      arranged: Option[Arranged] = None): Recycled =
+    Recycled(
+      entry, output, read, original, inputs, check, onInvalid, computes, asPlain, arranged, original.collectLeaves())
+
   /** A plan of its own: the adaptive plan around a [[Recycled]] could not place stages that its logical plan lacks. */
-  private[exec] def physical(session: SparkSession, original: LogicalPlan): SparkPlan = OptimizerRuns.bypass {
+  private[regions] def physical(session: SparkSession, original: LogicalPlan): SparkPlan = OptimizerRuns.bypass {
     QueryExecution.prepareExecutedPlan(session, session.sessionState.optimizer.execute(original.clone()))
   }
 }
@@ -61,8 +91,9 @@ object Recycled {
 /** Runs `child`, or the original plan where the stored rows may not be used any more. */
 final case class RecycledExec(child: SparkPlan, @transient node: Recycled) extends UnaryExecNode with Logging {
   override def output: Seq[Attribute] = child.output
-  override def outputPartitioning: Partitioning = child.outputPartitioning
-  override def outputOrdering: Seq[SortOrder] = child.outputOrdering
+  private def arranged: Option[Arranged] = if (node == null) None else node.arranged
+  override def outputPartitioning: Partitioning = arranged.fold(child.outputPartitioning)(_.partitioning)
+  override def outputOrdering: Seq[SortOrder] = arranged.fold(child.outputOrdering)(_.ordering)
   override def supportsColumnar: Boolean = child.supportsColumnar
   override def vectorTypes: Option[Seq[String]] = child.vectorTypes
   override def nodeName: String = if (node == null) "Recycled" else s"Recycled ${node.entry}"
@@ -105,7 +136,10 @@ final case class RecycledExec(child: SparkPlan, @transient node: Recycled) exten
           logWarning(s"Entry ${node.entry} is not used (${refusal.code}: ${refusal.detail}); computing it again")
           try node.onInvalid(refusal)
           catch { case Failures(error) => logWarning("An invalid entry could not be told", error) }
-          kept = session.withActive(original(Recycled.physical(session, node.original)))
+          kept = session.withActive {
+            val plain = Recycled.physical(session, node.original)
+            original(arranged.fold(plain)(_.of(plain)))
+          }
           replaced = true
       }
     }

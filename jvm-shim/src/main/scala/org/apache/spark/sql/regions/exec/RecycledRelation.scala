@@ -8,8 +8,14 @@ import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUti
  * The rows of a stored entry; always inside a [[Recycled]], which knows what to do when they are gone.
  *
  * @param columns for each output attribute the ordinal of the file's column
+ * @param arranged whether the rows are wanted in the partitions that they were stored in
  */
-case class RecycledRelation(output: Seq[Attribute], @transient entry: StoredEntry, columns: Seq[Int]) extends LeafNode {
+case class RecycledRelation(
+    output: Seq[Attribute],
+    @transient entry: StoredEntry,
+    columns: Seq[Int],
+    arranged: Boolean = false)
+    extends LeafNode {
   require(output.size == columns.size)
 
   // Small files of many rows must not look broadcastable, so never less than the rows take by Spark's own estimate.

@@ -26,13 +26,15 @@ import org.apache.spark.util.Utils
  * Reads a stored entry, partitions in the order in which they were stored.
  *
  * @param columns ordinals in the file of the output attributes
+ * @param arranged one partition for each that was stored, in place of pieces of equal size
  * @param pushed conjuncts that Parquet may use to skip row groups; the plan above still evaluates them
  */
 case class RecycledScanExec(
     output: Seq[Attribute],
     @transient entry: StoredEntry,
     columns: Seq[Int],
-    pushed: Seq[Expression])
+    pushed: Seq[Expression],
+    arranged: Boolean = false)
     extends LeafExecNode {
 
   override def nodeName: String = s"RecycledScan ${if (entry == null) "" else entry.entry}".trim
@@ -62,7 +64,7 @@ case class RecycledScanExec(
 
   override def doCanonicalize(): SparkPlan = RecycledScanExec(
     output.map(QueryPlan.normalizeExpressions(_, output)), entry, columns,
-    QueryPlan.normalizePredicates(pushed, output))
+    QueryPlan.normalizePredicates(pushed, output), arranged)
 
   override protected def doExecute(): RDD[InternalRow] = scanRows(blocks)
 
@@ -133,12 +135,26 @@ case class RecycledScanExec(
     val filters = PushedFilters.translate(pushed, output, columns)
     val read = format.buildReaderWithPartitionValues(
       session, fileSchema, new StructType(), readSchema, filters, options, hadoopConf)
+    val partitions = if (arranged) stored(blocks) else pieces(blocks)
+    new FileScanRDD(
+      session, read, partitions, readSchema, Nil, Map.empty, new FileSourceOptions(CaseInsensitiveMap(options)))
+  }
+
+  private def pieces(blocks: Map[String, Array[BlockLocation]]): Seq[FilePartition] = {
     val cost = conf.filesOpenCostInBytes
     val splitBytes = FilePartition.maxSplitBytes(session, entry.files.map(_.bytes + cost).sum)
     val pieces = entry.files.flatMap(file => split(file, splitBytes, blocks.getOrElse(file.name, Array.empty)))
-    new FileScanRDD(
-      session, read, FilePartition.getFilePartitions(session, pieces, splitBytes), readSchema, Nil, Map.empty,
-      new FileSourceOptions(CaseInsensitiveMap(options)))
+    FilePartition.getFilePartitions(session, pieces, splitBytes)
+  }
+
+  private def stored(blocks: Map[String, Array[BlockLocation]]): Seq[FilePartition] = {
+    val files = entry.files.map(file => file.partition -> file).toMap
+    (0 until entry.layout.fold(0)(_.partitions)).map { index =>
+      val whole = files.get(index).toArray.flatMap { file =>
+        split(file, math.max(1, file.bytes), blocks.getOrElse(file.name, Array.empty))
+      }
+      FilePartition(index, whole)
+    }
   }
 
   private def split(file: StoredFile, splitBytes: Long, blocks: Array[BlockLocation]): Seq[PartitionedFile] = {

@@ -30,7 +30,7 @@ case class RegionsStrategy(session: SparkSession) extends SparkStrategy {
       val needed = AttributeSet((projects ++ above ++ conjuncts).flatMap(_.references))
       val (output, columns) = relation.output.zip(relation.columns).filter { case (a, _) => needed.contains(a) }.unzip
       val pushed = conjuncts.filter(PushedFilters.pushable)
-      val scan = RecycledScanExec(output, relation.entry, columns, pushed)
+      val scan = RecycledScanExec(output, relation.entry, columns, pushed, relation.arranged)
       val filtered = (conjuncts.reduceOption(And).toSeq ++ above).foldLeft[SparkPlan](scan) { (child, condition) =>
         FilterExec(condition, child)
       }

@@ -11,6 +11,7 @@ import org.apache.hadoop.fs.{FileSystem, Path}
 import org.apache.spark.internal.Logging
 import org.apache.spark.rdd.{DeterministicLevel, RDD}
 import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.regions.{Abandoned, Committed, Refusal, StoreOrder, StoreOutcome}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.SerializableConfiguration
@@ -29,6 +30,7 @@ private[exec] final class StoreRun(val order: StoreOrder) extends Logging {
   private var indeterminate = false
   private var ownsDirectory = false
   private var schema: StructType = _
+  private var layout = Option.empty[StoredLayout]
   private var conf: Configuration = _
   private val kept = mutable.LongMap.empty[PartitionReport]
   private var bytes = 0L
@@ -39,7 +41,7 @@ private[exec] final class StoreRun(val order: StoreOrder) extends Logging {
   def ended: Boolean = synchronized(state == Ended)
 
   /** The first caller writes; later ones, and all after a failure, get None and pass rows on. Never throws. */
-  def activate(toStore: StructType, rdd: RDD[_], session: SparkSession): Option[(TeeSpec, StoreReports)] =
+  def activate(toStore: StructType, rdd: RDD[_], plan: SparkPlan): Option[(TeeSpec, StoreReports)] =
     synchronized {
       if (state != Waiting) None
       else {
@@ -51,7 +53,7 @@ private[exec] final class StoreRun(val order: StoreOrder) extends Logging {
             case None if !order.wanted() =>
               abandon(Refusal("NOT_HELD"))
               None
-            case None => Some(start(toStore, rdd, session))
+            case None => Some(start(toStore, rdd, plan))
           }
         } catch {
           case Failures(error) =>
@@ -62,7 +64,8 @@ private[exec] final class StoreRun(val order: StoreOrder) extends Logging {
       }
     }
 
-  private def start(toStore: StructType, rdd: RDD[_], session: SparkSession): (TeeSpec, StoreReports) = {
+  private def start(toStore: StructType, rdd: RDD[_], plan: SparkPlan): (TeeSpec, StoreReports) = {
+    val session = plan.session
     schema = toStore
     conf = session.sessionState.newHadoopConf()
     val fs = fileSystem
@@ -72,6 +75,7 @@ private[exec] final class StoreRun(val order: StoreOrder) extends Logging {
     ownsDirectory = true
     StoreFiles.makeDirectory(fs, directory)
     partitions = rdd.getNumPartitions
+    layout = order.layout.map(Layout.stored(_, plan, partitions))
     indeterminate = rdd.outputDeterministicLevel == DeterministicLevel.INDETERMINATE
     val reports = new StoreReports(this)
     session.sparkContext.register(reports)
@@ -184,7 +188,7 @@ private[exec] final class StoreRun(val order: StoreOrder) extends Logging {
     }
     val entry = StoredEntry(
       order.entry, order.location, order.lineage, order.columns.toIndexedSeq, schema, reports.map(_.rows).sum, bytes,
-      files.toIndexedSeq)
+      files.toIndexedSeq, layout)
     if (StoreFiles.createManifest(fs, directory, Manifest.write(entry))) {
       val seconds = (reports.map(_.nanos).sum + System.nanoTime() - start) / 1e9
       Right(Committed(order.entry, entry.rows, entry.bytes, files.size, seconds))

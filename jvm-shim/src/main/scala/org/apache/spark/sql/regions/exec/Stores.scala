@@ -6,7 +6,7 @@ import scala.jdk.CollectionConverters._
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.rdd.RDD
-import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.regions.{Newest, Refusal, StoreOrder}
 import org.apache.spark.sql.types.StructType
 
@@ -38,8 +38,8 @@ object Stores extends Logging {
       order: StoreOrder,
       schema: StructType,
       rdd: RDD[_],
-      session: SparkSession): Option[(TeeSpec, StoreReports)] =
-    if (finished(order)) None else runOf(order).activate(schema, rdd, session)
+      plan: SparkPlan): Option[(TeeSpec, StoreReports)] =
+    if (finished(order)) None else runOf(order).activate(schema, rdd, plan)
 
   // A plan can be executed again long after its query ended and its run was forgotten.
   private val ends = Newest.map[String, java.lang.Boolean](100000)

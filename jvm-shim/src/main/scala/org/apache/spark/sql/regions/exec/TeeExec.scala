@@ -39,7 +39,7 @@ case class TeeExec(child: SparkPlan, @transient order: StoreOrder) extends Unary
     val rdd = child.execute()
     val numRows = longMetric("numOutputRows")
     val writeTime = longMetric(TeeExec.writeTime)
-    Stores.activate(order, schemaToStore, rdd, session) match {
+    Stores.activate(order, schemaToStore, rdd, child) match {
       case None => rdd
       case Some((spec, reports)) =>
         rdd.mapPartitionsWithIndexInternal { (index, rows) =>
@@ -54,7 +54,7 @@ case class TeeExec(child: SparkPlan, @transient order: StoreOrder) extends Unary
     val rdd = child.executeColumnar()
     val numRows = longMetric("numOutputRows")
     val writeTime = longMetric(TeeExec.writeTime)
-    Stores.activate(order, schemaToStore, rdd, session) match {
+    Stores.activate(order, schemaToStore, rdd, child) match {
       case None => rdd
       case Some((spec, reports)) =>
         rdd.mapPartitionsWithIndexInternal { (index, batches) =>

@@ -28,6 +28,10 @@ private[rules] final class Applying(
   private val loads = ArrayBuffer.empty[LoadUse]
   private val stores = ArrayBuffer.empty[StoreUse]
   private val persists = ArrayBuffer.empty[PersistUse]
+  private val order = new RowOrder(session, signed)
+
+  /** Whether something is read in another order than plain Spark's, which nobody sees. */
+  private var reordered = false
 
   def rewrite(): Applied = {
     elements(answer, "declines").foreach { d =>
@@ -80,23 +84,27 @@ private[rules] final class Applying(
     result match {
       case Right(rewritten) => rewritten
       case Left(refusal) =>
-        if (kind == "load") runtime.recycling.tell("invalid", entry, notes.query, refusal)
+        // It may well serve another query.
+        val usable = refusal.code == Applying.rowOrder
+        if (kind == "load" && !usable) runtime.recycling.tell("invalid", entry, notes.query, refusal)
         if (kind == "store") runtime.recycling.tell("abandoned", entry, notes.query, refusal)
-        if (kind == "persist" || kind == "recall") runtime.recycling.tell("dropped", entry, notes.query, refusal)
+        if (kind == "persist" || kind == "recall" && !usable) runtime.recycling.tell("dropped", entry, notes.query, refusal)
         plan
     }
   }
 
   private def load(node: SignedNode, action: JsonNode, entry: String): Either[Refusal, LogicalPlan] =
-    loaded(signed, node, action, entry).map { case (read, scan) =>
+    loaded(signed, node, node, action, entry).map { case (read, scan) =>
       counters.add(Counters.loads)
       loads += LoadUse(entry, node.id, scan)
       read
     }
 
+  /** @param at the node of the query whose rows are computed from `node`, which may be one of another plan */
   private def loaded(
       within: SignedQuery,
       node: SignedNode,
+      at: SignedNode,
       action: JsonNode,
       entry: String): Either[Refusal, (Recycled, RecycledRelation)] = {
     val digests = texts(action, "columns")
@@ -104,10 +112,26 @@ private[rules] final class Applying(
       stored <- Entries.open(session, action.path("location").asText, entry)
       _ <- Either.cond(stored.columns == digests, (), Refusal("ENTRY_DAMAGED", s"$entry holds other columns"))
       attributes = stored.schema.map(f => AttributeReference(f.name, f.dataType, f.nullable, f.metadata)())
-      scan = RecycledRelation(attributes, stored, attributes.indices)
+      arranged <- arranged(within, node, at, stored.layout)
+      scan = RecycledRelation(attributes, stored, attributes.indices, arranged.isDefined)
       read <- over(within, node, scan, digests.zip(attributes), texts(action, "conjuncts").toSet)
       check = (hadoopConf: Configuration) => Entries.check(stored, hadoopConf).left.toOption
-    } yield (recycled(within, node, entry, read, check), scan)
+    } yield (recycled(within, node, entry, read, check, arranged.isDefined, arranged), scan)
+  }
+
+  /** What to claim of rows that come in plain Spark's order; None where they come in another one, and nobody sees that. */
+  private def arranged(
+      within: SignedQuery,
+      node: SignedNode,
+      at: SignedNode,
+      stored: Option[StoredLayout]): Either[Refusal, Option[Arranged]] = {
+    val own = if (within eq signed) order else new RowOrder(session, within)
+    stored.flatMap(own.arranged(node, _)) match {
+      case None if !order.hidden(at) && own.repeats(node) => Left(Refusal(Applying.rowOrder, node.operator))
+      case found =>
+        if (found.isEmpty) reordered = true
+        Right(found)
+    }
   }
 
   private def over(
@@ -128,6 +152,8 @@ private[rules] final class Applying(
       entry: String,
       read: LogicalPlan,
       check: Recycled.Check,
+      asPlain: Boolean,
+      arranged: Option[Arranged] = None,
       computes: Boolean = false): Recycled =
     Recycled(
       entry,
@@ -137,7 +163,9 @@ private[rules] final class Applying(
       within.inputs(node),
       check,
       refusal => runtime.recycling.fellBack(entry, notes.query, refusal),
-      computes
+      computes,
+      asPlain,
+      arranged
     )
 
   private def store(
@@ -159,11 +187,13 @@ private[rules] final class Applying(
       target.wanted,
       signed.inputs(node),
       notes.query,
-      outcome => runtime.recycling.stored(notes.query, outcome)
+      outcome => runtime.recycling.stored(notes.query, outcome),
+      layout(node, target)
     )
     val tee = Tee(narrow, order)
     for {
       _ <- StorableTypes.refusal(narrow.schema).toLeft(())
+      _ <- inOrder(node, target)
       result <-
         if (whole && !target.shared) Right(tee)
         else signed.over(node, tee, chosen, target.signature.conjuncts.toSet)
@@ -175,6 +205,18 @@ private[rules] final class Applying(
       result
     }
   }
+
+  private def layout(node: SignedNode, target: Target): Option[Layout] =
+    if (reordered) None
+    else if (target.shared) RowOrder.alone(session, target.point)
+    else order.layout(node)
+
+  /** A wider DataFrame in the place of a node can give the node's rows in another order. */
+  private def inOrder(node: SignedNode, target: Target): Either[Refusal, Unit] =
+    Either.cond(
+      !target.shared || order.hidden(node) || !order.repeats(node) || order.matches(node, target.point),
+      (),
+      Refusal(Applying.rowOrder, node.operator))
 
   /** A subplan with the rows of the node and the columns of its whole group; Spark reuses the exchange on top of it. */
   private def share(node: SignedNode, action: JsonNode): Either[Refusal, LogicalPlan] =
@@ -192,7 +234,17 @@ private[rules] final class Applying(
       plan: LogicalPlan,
       action: JsonNode,
       entry: String): Either[Refusal, LogicalPlan] =
-    target(node, plan, action).flatMap { target =>
+    for {
+      target <- target(node, plan, action)
+      _ <- inOrder(node, target)
+      read <- persist(node, action, entry, target)
+    } yield read
+
+  private def persist(
+      node: SignedNode,
+      action: JsonNode,
+      entry: String,
+      target: Target): Either[Refusal, LogicalPlan] = {
       val kept = texts(action, "columns").toSet
       val columns = target.columns.filter { case (digest, _) => kept(digest) }
       runtime.recycling.persisted.open(
@@ -201,7 +253,8 @@ private[rules] final class Applying(
         Project(columns.map(_._2), target.plan),
         columns.map(_._1),
         target.signature.conjuncts.toSet,
-        action.path("level").asText("MEMORY_AND_DISK")
+        action.path("level").asText("MEMORY_AND_DISK"),
+        layout(node, target).map(StoredLayout(_, -1, planned = false, single = false, Nil))
       )
       counters.add(Counters.persists)
       recall(node, action, entry, computes = true)
@@ -218,7 +271,7 @@ private[rules] final class Applying(
       action: JsonNode,
       entry: String,
       computes: Boolean): Either[Refusal, LogicalPlan] =
-    recalled(signed, node, entry, computes).map { read =>
+    recalled(signed, node, node, entry, computes).map { read =>
       persists += PersistUse(entry, action.path("release").asBoolean(false))
       read
     }
@@ -226,18 +279,23 @@ private[rules] final class Applying(
   private def recalled(
       within: SignedQuery,
       node: SignedNode,
+      at: SignedNode,
       entry: String,
       computes: Boolean): Either[Refusal, LogicalPlan] = {
     val persisted = runtime.recycling.persisted
     for {
       held <- persisted.get(entry).toRight(Refusal("ENTRY_MISSING", entry))
+      arranged <- arranged(within, node, at, held.layout)
       read <- over(within, node, held.relation, held.columns.zip(held.relation.output), held.conjuncts)
-    } yield recycled(within, node, entry, read, _ => persisted.missing(entry), computes)
+      check = (_: Configuration) => persisted.missing(entry)
+      // Spark's own relation knows its partitions.
+    } yield recycled(within, node, entry, read, check, arranged.isDefined, None, computes)
   }
 
   /** What is to be kept: the node itself, or the wider DataFrame in its place. */
   private final case class Target(
       plan: LogicalPlan,
+      point: LogicalPlan,
       columns: Seq[(String, Attribute)],
       signature: Signature,
       shared: Boolean,
@@ -249,7 +307,7 @@ private[rules] final class Applying(
         .find(_.ref == action.path("ref").asText)
         .map(standIn(_, node, texts(action, "columns").toSet))
         .toRight(Refusal("UNKNOWN_ACTION", action.path("ref").asText))
-    } else node.signature.map(Target(plan, signed.storeColumns(node), _, shared = false, () => true))
+    } else node.signature.map(Target(plan, node.plan, signed.storeColumns(node), _, shared = false, () => true))
 
   /** A DataFrame in the place of the node; it reads what the node would have read. */
   private def standIn(whole: SharedPoint, node: SignedNode, kept: Set[String]): Target = {
@@ -258,25 +316,25 @@ private[rules] final class Applying(
     // What is read holds the columns that the queries need, and not all that the DataFrame has.
     val point = if (sources.isEmpty) whole else whole.narrowed(session, runtime, kept).getOrElse(whole)
     def visit(n: SignedNode): LogicalPlan =
-      sources.iterator.flatMap(source => read(point.signed, n, source)).nextOption().getOrElse {
+      sources.iterator.flatMap(source => read(point.signed, n, node, source)).nextOption().getOrElse {
         n.plan.withNewChildren(n.children.take(n.plan.children.size).map(child => visit(point.signed.nodes(child))))
       }
     val plan = if (sources.isEmpty) point.plan else visit(point.signed.nodes.head)
-    Target(plan, point.columns, point.signature, shared = true, () => wanted(whole.held))
+    Target(plan, point.plan, point.columns, point.signature, shared = true, () => wanted(whole.held))
   }
 
   /** What `action` reads, in the place of a node of another plan on the same core; None where it does not serve that node. */
-  private def read(within: SignedQuery, node: SignedNode, action: JsonNode): Option[LogicalPlan] = for {
+  private def read(within: SignedQuery, node: SignedNode, at: SignedNode, action: JsonNode): Option[LogicalPlan] = for {
     own <- node.signature.toOption
     asked <- signed.nodes(action.path("node").asInt).signature.toOption
     if own.core == asked.core && node.children.nonEmpty
     entry = action.path("entry").asText
-    read <- (if (action.path("kind").asText == "load") loaded(within, node, action, entry).map { case (read, scan) =>
+    read <- (if (action.path("kind").asText == "load") loaded(within, node, at, action, entry).map { case (read, scan) =>
                // This copy is what runs, and what is to be measured.
                loads += LoadUse(entry, action.path("node").asInt, scan)
                read
              }
-             else recalled(within, node, entry, computes = false)).toOption
+             else recalled(within, node, at, entry, computes = false)).toOption
   } yield read
 
   /** Python lets go of its temporaries late. */
@@ -285,4 +343,8 @@ private[rules] final class Applying(
   private def texts(action: JsonNode, field: String): Seq[String] = elements(action, field).map(_.asText)
 
   private def elements(node: JsonNode, field: String): Seq[JsonNode] = node.path(field).elements().asScala.toSeq
+}
+
+private[rules] object Applying {
+  val rowOrder = "ROW_ORDER"
 }

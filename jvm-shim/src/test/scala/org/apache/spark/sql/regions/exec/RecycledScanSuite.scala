@@ -176,7 +176,7 @@ class RecycledScanSuite extends ExecSuite {
       good.replace(name, "../../etc/passwd"),
       good.replace(name, ".."),
       good.replace(name, s"x/$name"),
-      good.replace("\"version\":1", "\"version\":2"),
+      good.replace("\"version\":2", "\"version\":3"),
       good.replace(s""""entry":"$id"""", "\"entry\":\"other\""),
       good.replace("\"rows\":1000", "\"rows\":999"),
       good.replace("\"partition\":0", "\"partition\":3"),

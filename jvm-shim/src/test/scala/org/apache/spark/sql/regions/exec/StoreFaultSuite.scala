@@ -89,7 +89,7 @@ class StoreFaultSuite extends ExecSuite {
   test("a file is lost before the commit") {
     val store = newStore(2)
     val run = new StoreRun(store.order)
-    val (_, reports) = run.activate(SchemaOf(numbers), executed(numbers).execute(), spark).get
+    val (_, reports) = run.activate(SchemaOf(numbers), executed(numbers).execute(), executed(numbers)).get
     val lost = new StoreReports(null)
     (0 to 3).foreach(i => lost.add(PartitionReport(i, 0, 0, s"part-0000$i-x.parquet", 1, 10, 0, None)))
     reports.merge(lost)

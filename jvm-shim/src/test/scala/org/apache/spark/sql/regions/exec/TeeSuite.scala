@@ -130,7 +130,7 @@ class TeeSuite extends ExecSuite {
     val df = numbers
     val store = storeFor(df)
     val run = new StoreRun(store.order)
-    val (_, reports) = run.activate(SchemaOf(df), executed(df).execute(), spark).get
+    val (_, reports) = run.activate(SchemaOf(df), executed(df).execute(), executed(df)).get
     val files = (0 to 4).map { i =>
       val name = f"part-${i % 4}%05d-${java.util.UUID.randomUUID()}.parquet"
       Files.write(new java.io.File(store.directory, name).toPath, Array.fill(10)(1.toByte))

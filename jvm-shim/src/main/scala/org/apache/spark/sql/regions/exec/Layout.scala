@@ -1,0 +1,229 @@
+package org.apache.spark.sql.regions.exec
+
+import scala.collection.mutable
+
+import org.apache.spark.rdd.{PartitionCoalescer, PartitionGroup, RDD}
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{Attribute, SortOrder}
+import org.apache.spark.sql.catalyst.plans.physical._
+import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, QueryStageExec}
+import org.apache.spark.sql.execution.exchange.{Exchange, ReusedExchangeExec, ShuffleExchangeExec, ShuffleExchangeLike}
+import org.apache.spark.sql.regions.rules.Digest
+
+/**
+ * Where plain Spark has the rows of a plan and in which order, so far as that is known before it runs.
+ *
+ * @param exact digest of all of the physical plan
+ * @param shape digest of its [[PlanShape]]
+ * @param beside shuffles from outside of the plan that its last stage reads, too: adaptive execution coalesces them together
+ * @param shuffles whether rows are shuffled in it
+ */
+final case class Layout(exact: String, shape: Option[String], beside: String, shuffles: Boolean)
+
+/**
+ * How rows were stored.
+ *
+ * @param partitions of the plan as it ran, empty ones included
+ * @param planned whether adaptive execution changed no operator
+ * @param single whether it read each shuffle as one partition, as it would with fewer or narrower rows
+ * @param boundaries first and last (exclusive) partition of the shuffle in each partition that was read of it
+ */
+final case class StoredLayout(
+    plan: Layout,
+    partitions: Int,
+    planned: Boolean,
+    single: Boolean,
+    boundaries: Seq[(Int, Int)])
+
+/** What is claimed of the rows that a read gives. */
+final case class Arranged(partitioning: Partitioning, ordering: Seq[SortOrder]) {
+
+  /** Computes the rows of `plan` so that the claims hold. */
+  private[exec] def of(plan: SparkPlan): SparkPlan = {
+    val placed = partitioning match {
+      case wanted if wanted == plan.outputPartitioning => plan
+      case _: UnknownPartitioning => plan
+      case PartitioningCollection(Seq(first, _*)) => exchanged(first, plan)
+      case wanted => exchanged(wanted, plan)
+    }
+    val sorted = (placed eq plan) && SortOrder.orderingSatisfies(plan.outputOrdering, ordering)
+    if (ordering.isEmpty || sorted) placed else SortExec(ordering, global = false, placed)
+  }
+
+  private def exchanged(wanted: Partitioning, plan: SparkPlan): SparkPlan = wanted match {
+    case CoalescedHashPartitioning(hash, boundaries) =>
+      GroupedExec(ShuffleExchangeExec(hash, plan), boundaries.map(b => (b.startReducerIndex, b.endReducerIndex)))
+    case other => ShuffleExchangeExec(other, plan)
+  }
+}
+
+/** Reads several partitions of a shuffle as one. */
+private[exec] final case class GroupedExec(child: SparkPlan, boundaries: Seq[(Int, Int)]) extends UnaryExecNode {
+  override def output: Seq[Attribute] = child.output
+
+  override protected def doExecute(): RDD[InternalRow] =
+    child.execute().coalesce(boundaries.size, shuffle = false, Some(new Groups(boundaries)))
+
+  override protected def withNewChildInternal(newChild: SparkPlan): GroupedExec = copy(child = newChild)
+}
+
+private final class Groups(boundaries: Seq[(Int, Int)]) extends PartitionCoalescer with Serializable {
+  override def coalesce(most: Int, parent: RDD[_]): Array[PartitionGroup] = boundaries.map { case (from, to) =>
+    val group = new PartitionGroup()
+    group.partitions ++= parent.partitions.slice(from, to)
+    group
+  }.toArray
+}
+
+object Layout {
+
+  /**
+   * @param plan what plain Spark plans
+   * @param whole what it plans for all of the query
+   */
+  def of(plan: SparkPlan, whole: SparkPlan): Option[Layout] = {
+    val leaves = plan.collectLeaves().map(PlanShape.source)
+    val shape = PlanShape.of(plan)
+    val found = occurrences(plan, shape, whole)
+    if (leaves.exists(_.isEmpty) || found.isEmpty) None
+    else {
+      val shuffles = plan.exists(_.isInstanceOf[ShuffleExchangeLike])
+      val rules = if (shuffles) settings(plan) else Nil
+      val beside = found.map(besides(whole, _, plan)).distinct
+      if (beside.size > 1) None
+      else
+        Some(Layout(
+          Digest.of("plan", exact(plan) +: (leaves.flatten ++ rules)),
+          shape.map(text => Digest.of("shape", text +: rules)),
+          beside.head,
+          shuffles))
+    }
+  }
+
+  /** As it runs: `plan` is what adaptive execution made of it. */
+  def stored(static: Layout, plan: SparkPlan, partitions: Int): StoredLayout = {
+    val rules = settings(plan)
+    val planned = !static.shuffles ||
+      static.shape.isDefined && PlanShape.of(plan).map(text => Digest.of("shape", text +: rules)) == static.shape
+    val boundaries = lastReads(plan).map(_.partitionSpecs).distinct match {
+      case Seq(specs) if specs.forall(_.isInstanceOf[CoalescedPartitionSpec]) =>
+        specs.collect { case CoalescedPartitionSpec(start, end, _) => (start, end) }
+      case _ => Nil
+    }
+    val single = planned && readAsOne(plan)
+    StoredLayout(static, partitions, planned, single, if (boundaries.size == partitions) boundaries else Nil)
+  }
+
+  /**
+   * Whether rows that were stored as `stored` come in plain Spark's partitions and order; then what to claim of them.
+   *
+   * @param plain what plain Spark plans in their place
+   */
+  def arranged(layout: Layout, plain: SparkPlan, stored: StoredLayout): Option[Arranged] = {
+    val same = layout.exact == stored.plan.exact
+    val alike = layout.shape.isDefined && layout.shape == stored.plan.shape && stored.planned
+    val still = !layout.shuffles || stored.single || !plain.conf.adaptiveExecutionEnabled
+    val partitioning = plain.outputPartitioning
+    val whole = partitioning.numPartitions == stored.partitions
+    if (layout.beside != stored.plan.beside || !(same || alike && still)) None
+    // A shuffle beside it would not be coalesced with it.
+    else if (layout.beside.nonEmpty && !whole) None
+    else if (!stored.planned) Some(Arranged(UnknownPartitioning(stored.partitions), Nil))
+    else claimed(partitioning, stored).map(Arranged(_, plain.outputOrdering))
+  }
+
+  private def claimed(plain: Partitioning, stored: StoredLayout): Option[Partitioning] = plain match {
+    case _: UnknownPartitioning => Some(UnknownPartitioning(stored.partitions))
+    case _ if plain.numPartitions == stored.partitions => Some(plain)
+    case _ if stored.partitions == 1 => Some(SinglePartition)
+    case hash: HashPartitioning if stored.boundaries.nonEmpty =>
+      Some(CoalescedHashPartitioning(hash, stored.boundaries.map { case (from, to) => CoalescedBoundary(from, to) }))
+    case PartitioningCollection(all) =>
+      val each = all.map(claimed(_, stored))
+      if (each.forall(_.isDefined)) Some(PartitioningCollection(each.flatten)) else None
+    case _ => None
+  }
+
+  /** What adaptive execution goes by. */
+  private def settings(plan: SparkPlan): Seq[String] = {
+    val conf = plan.session.sessionState.conf
+    if (!conf.adaptiveExecutionEnabled) Seq("static")
+    else
+      conf.getAllConfs.toSeq.filter(_._1.startsWith("spark.sql.adaptive.")).sorted.map { case (k, v) => s"$k=$v" } :+
+        s"cores=${plan.session.sparkContext.defaultParallelism}"
+  }
+
+  /** Numbers that differ from one planning to the next are counted from one. */
+  private def exact(plan: SparkPlan): String = {
+    val numbers = mutable.HashMap.empty[String, Int]
+    val text = plan.canonicalized.treeString(verbose = true, maxFields = Int.MaxValue)
+    numbered.replaceAllIn(text, found => s"#${numbers.getOrElseUpdate(found.matched, numbers.size)}")
+  }
+
+  private val numbered = "#[0-9]+|plan_id=[0-9]+".r
+
+  private def occurrences(plan: SparkPlan, shape: Option[String], whole: SparkPlan): Seq[SparkPlan] = {
+    val top = operator(plan)
+    val similar = whole.collect { case each if each.getClass == top.getClass => each }
+    shape match {
+      case Some(text) => similar.filter(PlanShape.of(_).contains(text))
+      case None => similar.filter(_.sameResult(top))
+    }
+  }
+
+  /** The uppermost operator that is not there for columns or filters alone. */
+  @annotation.tailrec
+  private def operator(plan: SparkPlan): SparkPlan = plan match {
+    case _: ProjectExec | _: FilterExec | _: WholeStageCodegenExec | _: InputAdapter | _: ColumnarToRowExec =>
+      operator(plan.children.head)
+    case other => other
+  }
+
+  /** Empty where the last stage of `plan` reads no shuffle, or where nothing is coalesced. */
+  private def besides(whole: SparkPlan, part: SparkPlan, plan: SparkPlan): String =
+    if (!plan.conf.adaptiveExecutionEnabled || boundary(part, null).isEmpty) ""
+    else {
+      val stage = stages(whole).find(contains(_, part)).getOrElse(whole)
+      val others = boundary(stage, part)
+      if (others.isEmpty) "" else Digest.of("beside", others.map(exact).sorted)
+    }
+
+  private def stages(whole: SparkPlan): Seq[SparkPlan] = whole +: whole.collect {
+    case exchange: Exchange => exchange.children
+    // Adaptive execution coalesces each child of a union by itself.
+    case union: UnionExec => union.children
+  }.flatten
+
+  private def within(stage: SparkPlan): Seq[SparkPlan] = stage match {
+    case _: Exchange | _: UnionExec => Nil
+    case other => other.children
+  }
+
+  private def contains(stage: SparkPlan, part: SparkPlan): Boolean =
+    (stage eq part) || within(stage).exists(contains(_, part))
+
+  /** Shuffles that a stage reads, apart from those below `part`. */
+  private def boundary(stage: SparkPlan, part: SparkPlan): Seq[SparkPlan] =
+    if (stage eq part) Nil
+    else
+      stage match {
+        case shuffle: ShuffleExchangeLike => Seq(shuffle)
+        case other => within(other).flatMap(boundary(_, part))
+      }
+
+  private def lastReads(plan: SparkPlan): Seq[AQEShuffleReadExec] = plan match {
+    case read: AQEShuffleReadExec => Seq(read)
+    case _: QueryStageExec => Nil
+    case other => other.children.flatMap(lastReads)
+  }
+
+  private def readAsOne(plan: SparkPlan): Boolean = plan match {
+    case AQEShuffleReadExec(stage: QueryStageExec, specs) =>
+      specs.size == 1 && stage.plan.children.forall(readAsOne)
+    case stage: QueryStageExec => readAsOne(stage.plan)
+    case ReusedExchangeExec(_, child) => readAsOne(child)
+    case shuffle: ShuffleExchangeLike => shuffle.numPartitions == 1 && readAsOne(shuffle.child)
+    case other => other.children.forall(readAsOne)
+  }
+}

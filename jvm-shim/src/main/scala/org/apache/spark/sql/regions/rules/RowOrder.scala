@@ -1,0 +1,95 @@
+package org.apache.spark.sql.regions.rules
+
+import scala.collection.mutable
+
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet, ExpressionSet, ScalarSubquery}
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.datasources.WriteFiles
+import org.apache.spark.sql.regions.{SignedNode, SignedPlan}
+import org.apache.spark.sql.regions.exec.{Arranged, Layout, Recycled, StoredLayout}
+
+/** In which order plain Spark would give the rows of a query's nodes, and whether anybody would see another one. */
+private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan) {
+  private lazy val parents: Map[Int, SignedNode] = signed.nodes.flatMap(node => node.children.map(_ -> node)).toMap
+
+  private lazy val whole: SparkPlan = RowOrder.plain(session, query(signed.nodes.head.plan))
+  private val found = mutable.HashMap.empty[Int, (SparkPlan, Option[Layout])]
+
+  /** To plan a command is the business of whoever runs it. */
+  private def query(plan: LogicalPlan): LogicalPlan = plan match {
+    case (_: Command | _: WriteFiles) if plan.children.size == 1 => query(plan.children.head)
+    case other => other
+  }
+
+  private def plain(node: SignedNode): (SparkPlan, Option[Layout]) = found.getOrElseUpdate(node.id, {
+      val plan = RowOrder.plain(session, node.plan)
+      // The plan of a subquery is no part of the plan around it.
+      val around = if (inSubquery(node)) plan else whole
+      (plan, Layout.of(plan, around))
+    })
+
+  def layout(node: SignedNode): Option[Layout] = plain(node)._2
+
+  def arranged(node: SignedNode, stored: StoredLayout): Option[Arranged] = {
+    val (plan, layout) = plain(node)
+    layout.flatMap(Layout.arranged(_, plan, stored))
+  }
+
+  /** Another DataFrame's plan in the place of the node, before it has run. */
+  def matches(node: SignedNode, wider: LogicalPlan): Boolean = {
+    val (plan, layout) = plain(node)
+    RowOrder.alone(session, wider).exists { other =>
+      val partitions = plan.outputPartitioning.numPartitions
+      layout.exists(Layout.arranged(_, plan, StoredLayout(other, partitions, true, false, Nil)).isDefined)
+    }
+  }
+
+  /** Whether each run of plain Spark has the same order: what several executors shuffle arrives as it comes. */
+  def repeats(node: SignedNode): Boolean =
+    session.sparkContext.isLocal || !plain(node)._1.exists(_.isInstanceOf[RowOrder.Shuffle])
+
+  /** Whether something above gives the same rows in the same order, whatever the order of the node's rows is. */
+  @annotation.tailrec
+  def hidden(node: SignedNode): Boolean = parents.get(node.id) match {
+    case Some(parent) if parent.signature.isRight =>
+      parent.plan match {
+        case aggregate: Aggregate if aggregate.groupingExpressions.isEmpty => true
+        case sort: Sort if sort.global && RowOrder.total(sort) => true
+        case other if scalar(other, node.plan) => true
+        case _ => hidden(parent)
+      }
+    case _ => false
+  }
+
+  private def scalar(parent: LogicalPlan, inner: LogicalPlan): Boolean = parent.expressions.exists(_.exists {
+    case subquery: ScalarSubquery => subquery.plan eq inner
+    case _ => false
+  })
+
+  @annotation.tailrec
+  private def inSubquery(node: SignedNode): Boolean = parents.get(node.id) match {
+    case Some(parent) if parent.children.take(parent.plan.children.size).contains(node.id) => inSubquery(parent)
+    case above => above.isDefined
+  }
+}
+
+private[rules] object RowOrder {
+  type Shuffle = org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
+
+  def plain(session: SparkSession, plan: LogicalPlan): SparkPlan = Recycled.physical(session, plan)
+
+  /** The layout of a plan that is a query by itself. */
+  def alone(session: SparkSession, plan: LogicalPlan): Option[Layout] = {
+    val physical = plain(session, plan)
+    Layout.of(physical, physical)
+  }
+
+  /** No two different rows are ties. */
+  private def total(sort: Sort): Boolean = {
+    val keys = sort.order.map(_.child)
+    val exact = AttributeSet(keys.collect { case a: Attribute if ValueDigest.groupsExactly(a.dataType) => a })
+    sort.child.outputSet.subsetOf(exact) || sort.child.distinctKeys.exists(_.subsetOf(ExpressionSet(keys)))
+  }
+}
