@@ -1,7 +1,7 @@
 # Every target sets up what it needs on a bare clone: Python 3.11+, JDK 17+ and Maven are all that must be there.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check bench jar docs pictures clean tools format
+.PHONY: help demo test test-all fuzz check bench jar docs pictures clean tools format
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -17,6 +17,7 @@ help:
 	@echo "make demo   the example job, plain and three times with the plugin"
 	@echo "make test   tests of the shim and of Python, without those marked slow"
 	@echo "make test-all  all tests: also TPC-H, TPC-DS, faults, a standalone cluster, a Connect server"
+	@echo "make fuzz   10,000 generated programs, with the plugin against plain Spark"
 	@echo "make check  format, lint, types, layers"
 	@echo "make bench  measurements; results go to benchmarks/results/"
 	@echo "make jar    the shim's jar"
@@ -59,6 +60,10 @@ test: $(VENV)/.installed $(JAR)
 test-all: $(VENV)/.installed $(JAR)
 	$(MVN) test
 	$(PY) -m pytest $(PYTEST_ARGS)
+
+# Goes on where the last run ended; FUZZ_ARGS="--seconds 600" stops in time, "--seed 7" repeats a batch.
+fuzz: $(VENV)/.installed $(JAR)
+	$(PY) -m tests.fuzz --state data/fuzz/state.json --save $(FUZZ_ARGS)
 
 check: $(VENV)/.installed
 	$(PY) -m ruff format --check .

@@ -69,4 +69,12 @@ def _conf(builder: Builder) -> None:
     _act(builder)
 
 
-CHANGES: tuple[Callable[[Builder], None], ...] = (_persist, _unpersist, _cache_table, _changed, _changed, _changed, _conf)
+CHANGES: tuple[Callable[[Builder], None], ...] = (
+    _persist,
+    _unpersist,
+    _cache_table,
+    _changed,
+    _changed,
+    _changed,
+    _conf,
+)

@@ -8,6 +8,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tests.fuzz.templates import LITERALS, TEMPLATES
+
 Draw = Any
 
 
@@ -31,129 +33,6 @@ def kind_of(declared: str) -> str:
     }
     return special.get(head, head)
 
-
-LITERALS: dict[str, tuple[str, ...]] = {
-    "INT": ("0", "1", "3", "7", "-3"),
-    "BIGINT": ("0L", "5L", "-1L", "24L"),
-    "DOUBLE": ("0.0D", "double('-0.0')", "double('NaN')", "1.5D"),
-    "FLOAT": ("float('NaN')", "float('0.0')"),
-    "DECIMAL": ("0.00BD", "2.5BD", "-1.10BD"),
-    "STRING": ("'a'", "'abc'", "''", "'a '", "'ä'"),
-    "LCASE": ("'ABC' COLLATE UTF8_LCASE", "'a' COLLATE UTF8_LCASE"),
-    "CI": ("'ABC' COLLATE UNICODE_CI", "'A' COLLATE UNICODE_CI"),
-    "DATE": ("DATE'1582-10-10'", "DATE'2020-02-29'"),
-    "TIMESTAMP": ("TIMESTAMP'2020-03-29 02:30:00'", "TIMESTAMP'1582-10-05 00:00:00'"),
-    "TIMESTAMP_NTZ": ("TIMESTAMP_NTZ'2020-03-29 02:30:00'",),
-    "BOOLEAN": ("true", "false"),
-    "BINARY": ("X'00FF'", "X''"),
-    "SPAN": ("INTERVAL '1' DAY",),
-    "MONTHS": ("INTERVAL '1' MONTH",),
-    "ARRAY": ("array(1, 2)",),
-    "STRUCT": ("named_struct('x', 1, 'y', 'a')",),
-    "MAP": ("map('a', 1)",),
-    "VARIANT": ("parse_json('2')",),
-}
-
-# {KIND} is a column of that kind or a literal. What is last in a list is rare, and may fail under ANSI.
-TEMPLATES: dict[str, tuple[str, ...]] = {
-    "INT": (
-        "coalesce({INT}, 0)",
-        "pmod({INT}, 5)",
-        "try_add({INT}, {INT})",
-        "nullif({INT}, 3)",
-        "length({STRING})",
-        "CASE WHEN {BOOLEAN} THEN {INT} ELSE {INT} END",
-        "year({DATE})",
-        "size({ARRAY})",
-        "{STRUCT}.x",
-        "try_element_at({MAP}, 'a')",
-        "aggregate({ARRAY}, 0, (total, x) -> coalesce(try_add(total, x), 0))",
-        "try_cast({STRING} AS INT)",
-        "try_variant_get({VARIANT}, '$.a', 'INT')",
-        "hour({TIMESTAMP})",
-        "datediff({DATE}, {DATE})",
-        "greatest({INT}, {INT})",
-        "if({LCASE} = 'abc', 1, 0)",
-        "if({CI} = 'ABC', 1, 0)",
-        "octet_length({BINARY})",
-        "{INT} + 1",
-    ),
-    "BIGINT": (
-        "coalesce({BIGINT}, 0)",
-        "try_multiply({BIGINT}, 2L)",
-        "{BIGINT} % 10",
-        "xxhash64({STRING}, {INT})",
-        "CAST({INT} AS BIGINT)",
-        "{BIGINT} - 1",
-    ),
-    "DOUBLE": ("{DOUBLE} + 0.0D", "{DOUBLE} / 3.0D", "nanvl({DOUBLE}, 0.0D)", "-{DOUBLE}", "CAST({FLOAT} AS DOUBLE)", "abs({DOUBLE})"),
-    "DECIMAL": ("round({DECIMAL}, 1)", "coalesce({DECIMAL}, 0.5BD)", "try_add({DECIMAL}, 1.0BD)", "try_multiply({DECIMAL}, 2.00BD)", "{DECIMAL} * 3.0BD"),
-    "STRING": (
-        "upper({STRING})",
-        "concat({STRING}, '-', {STRING})",
-        "coalesce({STRING}, 'none')",
-        "rpad({STRING}, 4, ' ')",
-        "trim({STRING})",
-        "substring({STRING}, 1, 2)",
-        "CAST({INT} AS STRING)",
-        "CAST({DECIMAL} AS STRING)",
-        "CAST({DOUBLE} AS STRING)",
-        "CAST({TIMESTAMP} AS STRING)",
-        "CAST({TIMESTAMP_NTZ} AS STRING)",
-        "CAST({SPAN} AS STRING)",
-        "CAST({MONTHS} AS STRING)",
-        "date_format({TIMESTAMP}, 'yyyy-MM-dd HH')",
-        "to_json({STRUCT})",
-        "to_json({VARIANT})",
-        "{STRUCT}.y",
-        "hex({BINARY})",
-        "lower({LCASE}) COLLATE UTF8_BINARY",
-        "array_join(transform({ARRAY}, x -> x % 3), ',', '?')",
-        "regexp_replace({STRING}, '[a-c]', '#')",
-    ),
-    "DATE": ("date_add({DATE}, 1)", "coalesce({DATE}, DATE'2000-01-01')", "trunc({DATE}, 'MM')", "CAST({TIMESTAMP} AS DATE)", "last_day({DATE})"),
-    "TIMESTAMP": ("date_trunc('HOUR', {TIMESTAMP})", "coalesce({TIMESTAMP}, TIMESTAMP'2000-01-01 00:00:00')", "CAST({DATE} AS TIMESTAMP)", "{TIMESTAMP} + {SPAN}"),
-    "TIMESTAMP_NTZ": ("CAST({TIMESTAMP} AS TIMESTAMP_NTZ)", "date_trunc('DAY', {TIMESTAMP_NTZ})"),
-    "ARRAY": ("transform({ARRAY}, x -> try_add(x, 1))", "filter({ARRAY}, x -> x > 1)", "array({INT}, {INT})", "sort_array({ARRAY})", "array_distinct({ARRAY})", "sequence(1, pmod(coalesce({INT}, 0), 3) + 1)"),
-    "STRUCT": ("named_struct('x', {INT}, 'y', {STRING})",),
-    "MAP": ("map_filter({MAP}, (key, value) -> value > 1)", "map('a', {INT})", "transform_values({MAP}, (key, value) -> coalesce(value, 0))"),
-    "BINARY": ("CAST({STRING} AS BINARY)",),
-    "LCASE": ("{STRING} COLLATE UTF8_LCASE",),
-    "SPAN": ("coalesce({SPAN}, INTERVAL '1' HOUR)",),
-    "MONTHS": ("coalesce({MONTHS}, INTERVAL '2' MONTH)",),
-    "VARIANT": ("variant_get({VARIANT}, '$')",),
-    "BOOLEAN": (
-        "{INT} > 3",
-        "{INT} <= 2",
-        "{INT} IN (1, 2, 3)",
-        "{INT} IS NOT NULL",
-        "{STRING} = 'a'",
-        "{STRING} LIKE 'a%'",
-        "{STRING} IN ('a ', 'abc', 'ä𝄞')",
-        "{BIGINT} < 24L",
-        "{BIGINT} % 2 = 0",
-        "{DOUBLE} >= 0.0D",
-        "{DOUBLE} = double('NaN')",
-        "{FLOAT} < float('1.0')",
-        "{DECIMAL} > 0",
-        "{DATE} < DATE'1582-10-15'",
-        "{TIMESTAMP} >= TIMESTAMP'2020-01-01 00:00:00'",
-        "{TIMESTAMP_NTZ} IS NULL",
-        "{LCASE} = 'ABC'",
-        "{CI} = 'a'",
-        "exists({ARRAY}, x -> x > 1)",
-        "{MAP} IS NOT NULL",
-        "{STRUCT}.x IS NOT NULL",
-        "is_variant_null({VARIANT})",
-        "{SPAN} > INTERVAL '1' HOUR",
-        "{BINARY} = X'00FF'",
-        "{INT} <=> {INT}",
-        "NOT {BOOLEAN}",
-        "{BOOLEAN} AND {INT} > 0",
-        "{BOOLEAN} OR {INT} < 5",
-        "CAST({STRING} AS INT) > 0",
-    ),
-}  # fmt: skip
 
 _HOLE = re.compile(r"\{([A-Z_]+)\}")
 
@@ -186,8 +65,7 @@ def value(draw: Draw, columns: list[Column], kind: str) -> str:
     templates = applicable(columns, kind)
     if not templates or draw(st.integers(0, 4)) == 0:
         return atom(draw, columns, kind)
-    text = filled(draw, columns, draw(st.sampled_from(templates)))
-    return text
+    return filled(draw, columns, draw(st.sampled_from(templates)))
 
 
 def predicate(draw: Draw, columns: list[Column]) -> str:

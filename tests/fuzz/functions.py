@@ -15,7 +15,7 @@ def _scalar(b: Builder) -> None:
     ints, texts = frame.of("INT"), frame.of("STRING")
     made = Column(b.fresh(), "INT")
     if not ints:
-        return None
+        return
     one = b.choose(ints).name
     call = f"plain_udf({b.draw(st.integers(1, 3))})({one!r})"
     match b.draw(st.integers(0, 3)):
@@ -26,14 +26,14 @@ def _scalar(b: Builder) -> None:
         case 3:
             made, call = Column(made.name, "BIGINT"), f"halved({one!r})"
     b.make("udf", f"{frame.name}.withColumn({made.name!r}, {call})", [*frame.columns, made], frame.rows)
-    return None
+    return
 
 
 def _pandas(b: Builder) -> None:
     frame = b.frame()
     ints = frame.of("INT")
     if not ints:
-        return None
+        return
     key, other = b.choose(ints).name, b.choose(ints).name
     first, second = Column(b.fresh(), "INT"), Column(b.fresh(), "BIGINT")
     pair = f"{frame.name}.selectExpr({f'{key} AS {first.name}'!r}, {f'CAST({other} AS BIGINT) AS {second.name}'!r})"
@@ -49,7 +49,7 @@ def _pandas(b: Builder) -> None:
         case _:
             call = f"{pair}.mapInPandas(even_only, {f'{first.name} INT, {second.name} BIGINT'!r})"
             b.make("map in pandas", call, [first, second], frame.rows)
-    return None
+    return
 
 
 PYTHON: tuple[Callable[[Builder], None], ...] = (_scalar, _pandas)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 import sys
@@ -43,6 +44,9 @@ APPLICATION = {
     "spark.sql.files.openCostInBytes": "1",  # a file is a partition
     "spark.sql.files.maxPartitionBytes": "4k",
     "spark.shuffle.sort.bypassMergeThreshold": "200",
+    "spark.sql.ui.explainMode": "simple",
+    "spark.sql.maxPlanStringLength": "100",
+    "spark.buffer.pageSize": "256k",  # a hash table of ten rows takes no 32 MB that have to be zeroed
     "spark.shuffle.compress": "false",
     # Errors of ours are differences, and no reason to go on without us.
     "spark.regions.strict": "true",
@@ -86,7 +90,9 @@ class Lab:
         settle(self.spark)
         if not jvm.org.apache.spark.sql.regions.exec.Stores.awaitCommits(20_000):
             raise RuntimeError("a store is not committed after 20 s")
-        return Counter({name: int(count) for name, count in json.loads(api(self.spark).counters(_java(self.spark))).items()})  # type: ignore[union-attr]
+        return Counter(
+            {name: int(count) for name, count in json.loads(api(self.spark).counters(_java(self.spark))).items()}
+        )  # type: ignore[union-attr]
 
     def declines(self) -> Counter[str]:
         """Codes of what was declined or refused since the last call, at most in the last 200 queries."""
@@ -135,6 +141,10 @@ def laboratory(planner: Path | None = None) -> Iterator[Lab]:
         state = spark_regions.status(spark)
         if not state.active:
             raise RuntimeError(f"this would be about plain Spark alone: {state}")
+        # Errors are a part of the programs.
+        spark.sparkContext.setLogLevel("OFF")
+        for logger in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+            logging.getLogger(logger).disabled = True
         yield Lab(spark, folder)
     finally:
         spark.stop()

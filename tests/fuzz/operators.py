@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from hypothesis import strategies as st
 
-from tests.fuzz.expressions import EXACT, LITERALS, ORDERABLE, Column, exact, predicate, total_order, value
+from tests.fuzz.expressions import EXACT, ORDERABLE, Column, exact, predicate, total_order, value
 from tests.fuzz.programs import MAX_ROWS, Builder, Frame
+from tests.fuzz.templates import LITERALS
 
 KEYS = ("INT", "BIGINT", "STRING", "DATE", "BOOLEAN", "DECIMAL", "DOUBLE", "LCASE", "CI", "TIMESTAMP", "BINARY")
 DISTINCT_VALUES = 4
@@ -35,7 +36,9 @@ def _with_column(b: Builder) -> None:
     kind = b.choose(sorted({column.kind for column in frame.columns} | {"INT", "STRING"}))
     column = Column(b.fresh(), kind)
     text = value(b.draw, frame.columns, kind)
-    b.make("select", f"{frame.name}.withColumn({column.name!r}, F.expr({text!r}))", [*frame.columns, column], frame.rows)
+    b.make(
+        "select", f"{frame.name}.withColumn({column.name!r}, F.expr({text!r}))", [*frame.columns, column], frame.rows
+    )
 
 
 def _where(b: Builder) -> None:
@@ -177,7 +180,10 @@ def _window(b: Builder) -> None:
         (f"dense_rank() OVER (ORDER BY {key})", "INT"),
         (f"count(*) OVER (PARTITION BY {part})", "BIGINT"),
         (f"lag({any_of.name}) OVER (PARTITION BY {part} ORDER BY {order})", any_of.kind),
-        (f"count({key}) OVER (PARTITION BY {part} ORDER BY {order} ROWS BETWEEN 2 PRECEDING AND CURRENT ROW)", "BIGINT"),
+        (
+            f"count({key}) OVER (PARTITION BY {part} ORDER BY {order} ROWS BETWEEN 2 PRECEDING AND CURRENT ROW)",
+            "BIGINT",
+        ),
     ]
     if ints:
         options.append((f"max({b.choose(ints)}) OVER (PARTITION BY {part} ORDER BY {key})", "DECIMAL"))
@@ -192,7 +198,15 @@ def _window(b: Builder) -> None:
 def _set_operation(b: Builder) -> None:
     left, right = b.frame(), b.choose(b.frames)
     method, distinct = b.choose(
-        (("unionAll", False), ("union", False), ("intersect", True), ("subtract", True), ("exceptAll", True), ("intersectAll", True), ("unionDistinct", True))
+        (
+            ("unionAll", False),
+            ("union", False),
+            ("intersect", True),
+            ("subtract", True),
+            ("exceptAll", True),
+            ("intersectAll", True),
+            ("unionDistinct", True),
+        )
     )
     usable = [column for column in left.columns if not distinct or column.kind in EXACT]
     kinds = [column.kind for column in b.some(usable, 1, 3)] if usable else []
@@ -205,9 +219,15 @@ def _set_operation(b: Builder) -> None:
         for column in columns:
             text = value(b.draw, frame.columns, column.kind)
             # Decimals of any precision meet in one that holds both.
-            texts.append(f"{text} AS {column.name}" if frame.of(column.kind) else f"{b.choose(LITERALS[column.kind])} AS {column.name}")
+            texts.append(
+                f"{text} AS {column.name}"
+                if frame.of(column.kind)
+                else f"{b.choose(LITERALS[column.kind])} AS {column.name}"
+            )
         sides.append(f"{frame.name}.selectExpr({strings(texts)})")
-    call = f"{sides[0]}.union({sides[1]}).distinct()" if method == "unionDistinct" else f"{sides[0]}.{method}({sides[1]})"
+    call = (
+        f"{sides[0]}.union({sides[1]}).distinct()" if method == "unionDistinct" else f"{sides[0]}.{method}({sides[1]})"
+    )
     b.make(method, call, columns, left.rows + right.rows)
     return None
 
@@ -251,7 +271,7 @@ def _top(b: Builder) -> None:
 def _explode(b: Builder) -> None:
     frame = b.frame()
     arrays, maps = frame.of("ARRAY"), frame.of("MAP")
-    if not arrays and not maps or frame.rows * 2 > MAX_ROWS:
+    if (not arrays and not maps) or frame.rows * 2 > MAX_ROWS:
         return _with_column(b)
     column = b.choose([*arrays, *maps])
     kept = [each for each in frame.columns if each is not column]
@@ -262,7 +282,12 @@ def _explode(b: Builder) -> None:
     else:
         made = [Column(b.fresh(), "INT")]
         text = f"{how}({column.name}) AS {made[0].name}"
-    b.make("explode", f"{frame.name}.selectExpr({strings([*(c.name for c in kept), text])})", [*kept, *made], frame.rows * 2)
+    b.make(
+        "explode",
+        f"{frame.name}.selectExpr({strings([*(c.name for c in kept), text])})",
+        [*kept, *made],
+        frame.rows * 2,
+    )
     return None
 
 
@@ -275,7 +300,12 @@ def _pivot(b: Builder) -> None:
     by, summed = b.choose(ints), b.choose(ints)
     made = [Column(b.fresh(), "BIGINT") for _ in range(2)]
     grouped = f"{frame.name}.groupBy(F.expr({texts[0]!r}).alias({keys[0].name!r})).pivot({by.name!r}, [1, 7])"
-    b.make("pivot", f"{grouped}.agg(F.sum({summed.name!r})).toDF({strings([c.name for c in (keys[0], *made)])})", [keys[0], *made], frame.rows)
+    b.make(
+        "pivot",
+        f"{grouped}.agg(F.sum({summed.name!r})).toDF({strings([c.name for c in (keys[0], *made)])})",
+        [keys[0], *made],
+        frame.rows,
+    )
     return None
 
 

@@ -102,9 +102,9 @@ def _failed(error: Exception) -> Seen:
 
 
 def _fields(frame: DataFrame) -> str:
-    """Names, types and nullability, as analyzed and as it ran."""
-    ran = frame._jdf.queryExecution().executedPlan().schema().json()
-    return f"{frame.schema.json()} {ran}"
+    """Names, types and nullability as analyzed; names and types of what ran, which may know that there are no nulls."""
+    ran = frame._jdf.queryExecution().executedPlan().schema().asNullable()
+    return f"{frame.schema.json()} {ran.json()}"
 
 
 def judge(lab: Lab, program: Program) -> Verdict:

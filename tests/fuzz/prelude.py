@@ -16,7 +16,9 @@ OLD = 1_600_000_000
 """Files are as old as that, in seconds since 1970, and each change makes one a little younger, but never new."""
 
 
-def write_data(spark: SparkSession, columns: list[str], files: int, rows: int, target: Path, spec: dict[str, Any]) -> None:
+def write_data(
+    spark: SparkSession, columns: list[str], files: int, rows: int, target: Path, spec: dict[str, Any]
+) -> None:
     """The data set of an input, in `files` files (in each directory, where partitioned)."""
     writer = spark.range(0, files * rows, 1, files).selectExpr(*columns).write.format(spec["format"])
     if spec["partitioned"]:

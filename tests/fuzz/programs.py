@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,6 +29,9 @@ CONFS = {
     "spark.sql.codegen.wholeStage": ("false", "false", "true"),
 }
 """What a program starts with; the first is the simplest."""
+
+
+_NAME = re.compile(r"\b[dt]\d+\b")
 
 
 @dataclass(frozen=True)
@@ -172,4 +176,13 @@ def programs(draw: Draw) -> Program:
             draw(st.sampled_from(CHANGES))(builder)
     for _ in range(draw(st.integers(1, 2))):
         _act(builder)
-    return {"inputs": builder.inputs, "confs": confs, "steps": builder.steps}
+    return {"inputs": builder.inputs, "confs": confs, "steps": _needed(builder.steps)}
+
+
+def _needed(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Without frames that no action is built on."""
+    needed = {name for step in steps if not step["as"] for name in _NAME.findall(step["code"])}
+    for step in reversed(steps):
+        if step["as"] in needed:
+            needed.update(_NAME.findall(step["code"]))
+    return [step for step in steps if not step["as"] or step["as"] in needed]

@@ -1,7 +1,7 @@
 """What generated programs read: columns whose few values are the awkward ones of their type.
 
-Row `id` of a column has the value number `(id * step + shift) % len(values)` of its list, so that a data set is one line
-of SQL for each column: in the files that are written for a run of ten thousand programs, and in the script of one.
+Row `id` of a column has the value number `(id * step + shift) % len(values)` of its list, so that a data set is one
+line of SQL for each column: in the files that are written for ten thousand programs, and in the script of one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ class Column:
         step, shift = 2 * position + 1, position
         while gcd(step, len(self.values)) > 1:
             step += 1
-        return f"element_at(array({listed}), CAST((id * {step} + {shift}) % {len(self.values)} + 1 AS INT)) AS {self.name}"
+        return (
+            f"element_at(array({listed}), CAST((id * {step} + {shift}) % {len(self.values)} + 1 AS INT)) AS {self.name}"
+        )
 
 
 KEY = Column("k", "INT", ("1", "2", "3", "2", "1", "NULL", "4"))
@@ -76,9 +78,13 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
             ),
         ),
         Column(
-            "local", "TIMESTAMP_NTZ", ("'0001-01-01 00:00:00'", "'2020-10-25 02:30:00'", "NULL", "'1582-10-10 00:00:00'")
+            "local",
+            "TIMESTAMP_NTZ",
+            ("'0001-01-01 00:00:00'", "'2020-10-25 02:30:00'", "NULL", "'1582-10-10 00:00:00'"),
         ),
-        Column("span", "INTERVAL DAY TO SECOND", ("INTERVAL '1 02:03:04.5' DAY TO SECOND", "NULL", "INTERVAL '0' SECOND")),
+        Column(
+            "span", "INTERVAL DAY TO SECOND", ("INTERVAL '1 02:03:04.5' DAY TO SECOND", "NULL", "INTERVAL '0' SECOND")
+        ),
         Column("months", "INTERVAL YEAR TO MONTH", ("INTERVAL '1-2' YEAR TO MONTH", "NULL", "INTERVAL '-3' MONTH")),
     ),
     "texts": (
@@ -91,7 +97,11 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
     ),
     "nested": (
         KEY,
-        Column("st", "STRUCT<x: INT, y: STRING>", ("named_struct('x', 1, 'y', 'a')", "NULL", "named_struct('x', NULL, 'y', '')")),
+        Column(
+            "st",
+            "STRUCT<x: INT, y: STRING>",
+            ("named_struct('x', 1, 'y', 'a')", "NULL", "named_struct('x', NULL, 'y', '')"),
+        ),
         Column("arr", "ARRAY<INT>", ("array(3, 1, 2)", "array()", "NULL", "array(NULL, 7)", "array(1, 1)")),
         Column("m", "MAP<STRING, INT>", ("map('a', 1, 'b', NULL)", "map()", "NULL", "map('b', 2, 'a', 1)")),
         TEXT,
@@ -102,7 +112,13 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         Column(
             "v",
             "VARIANT",
-            ("parse_json('{\"a\": 1, \"b\": [1, 2]}')", "parse_json('null')", "NULL", "parse_json('\"x\"')", "parse_json('1.5')"),
+            (
+                'parse_json(\'{"a": 1, "b": [1, 2]}\')',
+                "parse_json('null')",
+                "NULL",
+                "parse_json('\"x\"')",
+                "parse_json('1.5')",
+            ),
         ),
         INT,
         TEXT,

@@ -19,7 +19,7 @@ actions gives; with the plugin it runs three times, the last time in another ses
 """
 '''
 
-_TAIL = '''
+_TAIL = """
 SPECS = {specs}
 COLUMNS = {columns}
 CONFS = {confs}
@@ -70,7 +70,7 @@ def shown(build):
 
 
 main()
-'''
+"""
 
 
 @functools.cache

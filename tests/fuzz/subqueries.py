@@ -31,12 +31,12 @@ def _scalar(b: Builder) -> None:
     if found is None:
         return _plain(b)
     left, right, mine, other = found
-    l, r = b.view(left), b.view(right)
-    column = Column(b.fresh(), "INT")
-    inner = f"SELECT {b.choose(('max', 'min', 'count'))}({other}) FROM {r} WHERE {predicate(b.draw, right.columns)}"
-    text = f"SELECT *, CAST(({inner}) AS INT) AS {column.name} FROM {l}"
+    inner_view, outer_view = b.view(right), b.view(left)
+    column, only = Column(b.fresh(), "INT"), predicate(b.draw, right.columns)
+    inner = f"SELECT {b.choose(('max', 'min', 'count'))}({other}) FROM {inner_view} WHERE {only}"
+    text = f"SELECT *, CAST(({inner}) AS INT) AS {column.name} FROM {outer_view}"
     if b.chance(2):
-        text = f"SELECT *, {mine} AS {column.name} FROM {l} WHERE {mine} <= ({inner})"
+        text = f"SELECT *, {mine} AS {column.name} FROM {outer_view} WHERE {mine} <= ({inner})"
     return _query(b, "scalar subquery", left, text, [column])
 
 
@@ -58,7 +58,8 @@ def _exists(b: Builder) -> None:
     left, right, mine, other = found
     sign = b.choose(("EXISTS", "NOT EXISTS"))
     more = b.choose(("", f" AND r.{other} > 1", f" AND r.{other} < l.{mine} + 3L"))
-    text = f"SELECT * FROM {b.view(left)} l WHERE {sign} (SELECT 1 FROM {b.view(right)} r WHERE r.{other} = l.{mine}{more})"
+    inner = f"SELECT 1 FROM {b.view(right)} r WHERE r.{other} = l.{mine}{more}"
+    text = f"SELECT * FROM {b.view(left)} l WHERE {sign} ({inner})"
     return _query(b, "exists", left, text)
 
 
@@ -85,7 +86,8 @@ def _common(b: Builder) -> None:
     text = (
         f"WITH q AS (SELECT {key} AS g, sum({summed}) AS s, count(*) AS n FROM {b.view(frame)} GROUP BY {key})"
         f" SELECT a.g AS {names[0]}, a.s AS {names[1]}, b.n AS {names[2]} FROM q a"
-        f" {b.choose(('JOIN', 'LEFT JOIN', 'FULL JOIN'))} q b ON a.g = b.g + 1L WHERE {b.choose(('true', 'b.n > 1', 'a.s > 0'))}"
+        f" {b.choose(('JOIN', 'LEFT JOIN', 'FULL JOIN'))} q b ON a.g = b.g + 1L"
+        f" WHERE {b.choose(('true', 'b.n > 1', 'a.s > 0'))}"
     )
     b.make("cte", f"spark.sql({text!r})", columns, frame.rows)
     return None
