@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import hashlib
 import json
 import sys
@@ -39,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
     failures: list[Failure] = []
     with bar("programs", options.programs) as advance:
         while _goes_on(options, totals, failures, until):
-            with faults.planted(options.fault), laboratory(faults.planner(options.fault)) as lab:
+            with faults.planted(options.fault) as planner, laboratory(planner) as lab:
                 for _ in range(BATCHES_PER_JVM):
                     if not _goes_on(options, totals, failures, until):
                         break
@@ -49,13 +48,14 @@ def main(arguments: list[str] | None = None) -> int:
                     if failure is not None:
                         failures.append(failure)
                         _tell(failure, options.save)
+                    print(f"{totals.programs} programs, {totals.differences} differences", file=sys.stderr, flush=True)
                     if options.state:
                         options.state.parent.mkdir(parents=True, exist_ok=True)
                         options.state.write_text(json.dumps({"seed": number, "programs": totals.programs}), "utf-8")
     totals.seconds = time.monotonic() - started
     print(_summary(totals))
     if options.summary:
-        options.summary.write_text(json.dumps(dataclasses.asdict(totals)), encoding="utf-8")
+        options.summary.write_text(json.dumps(vars(totals)), encoding="utf-8")
     if failures:
         return 1
     if why := totals.vacuous():
@@ -99,7 +99,7 @@ def _replay(options: argparse.Namespace) -> int:
     with laboratory() as lab:
         for path in options.replay:
             verdict = judge(lab, load(path))
-            found[path.name] = dataclasses.asdict(verdict)
+            found[path.name] = vars(verdict)
             print(f"{path.name}: {verdict.difference or 'the same'}", flush=True)
     if options.summary:
         options.summary.write_text(json.dumps(found), encoding="utf-8")

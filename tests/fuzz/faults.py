@@ -6,12 +6,15 @@
 
 from __future__ import annotations
 
-import shutil
+import os
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from tests.fuzz import oracle
+from tests.fuzz.prelude import OLD, Inputs
 
 NAMES = ("dropped-filter", "stale-listing", "swapped-column")
 LENGTH = 1 << 16
@@ -19,35 +22,27 @@ LENGTH = 1 << 16
 
 
 @contextmanager
-def planted(fault: str | None) -> Iterator[None]:
-    """With files that lie, if that is the fault."""
-    from tests.fuzz import oracle
-
-    honest = oracle.Inputs
-    if fault == "stale-listing":
+def planted(fault: str | None) -> Iterator[Path | None]:
+    """With the fault, if any; gives what stands in for the planner's Python: that one, with one function changed."""
+    if fault is None:
+        yield None
+    elif fault == "stale-listing":
+        honest = oracle.Inputs
         oracle.Inputs = _liar(honest)  # type: ignore[misc]
-    try:
-        yield
-    finally:
-        oracle.Inputs = honest  # type: ignore[misc]
+        try:
+            yield None
+        finally:
+            oracle.Inputs = honest  # type: ignore[misc]
+    else:
+        program = Path(__file__).with_name("faulty_planner.py")
+        with tempfile.TemporaryDirectory(prefix="fuzz-planner-") as folder:
+            target = Path(folder) / "python"
+            target.write_text(f'#!/bin/sh\nexec "{sys.executable}" -P "{program}" {fault}\n', encoding="utf-8")
+            target.chmod(0o700)
+            yield target
 
 
-def planner(fault: str | None) -> Path | None:
-    """What stands in for the planner's Python: the same one, with one function changed."""
-    if fault in (None, "stale-listing"):
-        return None
-    target = Path(tempfile.mkdtemp(prefix="fuzz-planner-")) / "python"
-    program = Path(__file__).with_name("faulty_planner.py")
-    target.write_text(f'#!/bin/sh\nexec "{sys.executable}" -P "{program}" {fault}\n', encoding="utf-8")
-    target.chmod(0o700)
-    return target
-
-
-def _liar(honest: type) -> type:
-    import os
-
-    from tests.fuzz.prelude import OLD
-
+def _liar(honest: type[Inputs]) -> type[Inputs]:
     class Liar(honest):  # type: ignore[misc]
         def _put(self, name: str, number: int, target: int) -> None:
             super()._put(name, number, target)
@@ -67,8 +62,3 @@ def _pad(file: Path) -> None:
         file.write_bytes(content[:-footer] + bytes(missing) + content[-footer:])
     elif file.suffix in (".json", ".csv"):
         file.write_bytes(content + b"\n" * missing)
-
-
-def clean(path: Path | None) -> None:
-    if path is not None:
-        shutil.rmtree(path.parent, ignore_errors=True)

@@ -36,18 +36,25 @@ APPLICATION = {
     "spark.driver.memory": "2g",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Duser.timezone=UTC",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
+    " -Duser.timezone=UTC",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
-    "spark.sql.codegen.cache.maxEntries": "2000",
-    "spark.sql.files.openCostInBytes": "1",  # a file is a partition
-    "spark.sql.files.maxPartitionBytes": "4k",
-    "spark.shuffle.sort.bypassMergeThreshold": "200",
+    "spark.regions.ui.enabled": "false",
+    # A query of ten rows costs what is around it: plans as text, code generation, buffers of megabytes, a process for
+    # each change of a file's mode, of which files with checksums need twice as many.
     "spark.sql.ui.explainMode": "simple",
     "spark.sql.maxPlanStringLength": "100",
-    "spark.buffer.pageSize": "256k",  # a hash table of ten rows takes no 32 MB that have to be zeroed
+    "spark.sql.codegen.cache.maxEntries": "2000",
+    "spark.buffer.pageSize": "256k",
+    "spark.sql.parquet.columnarReaderBatchSize": "64",
+    "spark.sql.orc.columnarReaderBatchSize": "64",
     "spark.shuffle.compress": "false",
+    "spark.broadcast.compress": "false",
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "spark.sql.files.openCostInBytes": "1",  # a file is a partition
+    "spark.sql.files.maxPartitionBytes": "4k",
     # Errors of ours are differences, and no reason to go on without us.
     "spark.regions.strict": "true",
 }
