@@ -131,6 +131,14 @@ def _input(builder: Builder, number: int) -> None:
     builder.frames.append(Frame(name, columns, rows))
 
 
+def _whole(builder: Builder) -> None:
+    """All of the last frame, and then a part of its rows: what is stored of the one serves the other."""
+    frame = builder.frames[-1]
+    listed = ", ".join(repr(shown(column)) for column in frame.columns)
+    for code in (frame.name, f"{frame.name}.where({builder.filtered(frame)!r})"):
+        builder.do("collect", f"act(lambda: {code}.selectExpr({listed}))")
+
+
 def _act(builder: Builder) -> None:
     """An action on a frame, or on a variant of it with other columns and filters."""
     frame = builder.frame()
@@ -175,7 +183,11 @@ def programs(draw: Draw) -> Program:
             _act(builder)
         if builder.chance(10):
             draw(st.sampled_from(CHANGES))(builder)
-    for _ in range(draw(st.integers(1, 2))):
+    if builder.chance(2):
+        _whole(builder)
+    else:
+        _act(builder)
+    if builder.chance(3):
         _act(builder)
     return {"inputs": builder.inputs, "confs": confs, "steps": _needed(builder.steps)}
 

@@ -14,8 +14,8 @@ _PRELUDE = Path(__file__).with_name("prelude.py")
 
 _HEAD = '''"""{reason}
 
-Run it with plain Spark, and with spark_regions: `python {name}` and `python {name} plugin`. It prints what each of its
-actions gives; with the plugin it runs three times, the last time in another session.
+`python {name}` runs it with plain Spark, `python {name} plugin` with spark_regions: three times, the last time in
+another session. It prints what each of its actions gives.
 """
 '''
 
