@@ -96,7 +96,7 @@ def _tell(failure: Failure, keep: bool) -> None:
 def _replay(options: argparse.Namespace) -> int:
     """Verdicts of saved programs, each a line of JSON in the summary."""
     found: dict[str, Any] = {}
-    with laboratory() as lab:
+    with faults.planted(options.fault) as planner, laboratory(planner) as lab:
         for path in options.replay:
             verdict = judge(lab, load(path))
             found[path.name] = vars(verdict)

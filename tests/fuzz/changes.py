@@ -33,15 +33,16 @@ def _cache_table(builder: Builder) -> None:
 
 
 def _changed(builder: Builder) -> None:
-    """An action before, the change, mostly all frames anew, and an action after."""
+    """An action, the change, mostly all frames anew, and the same action again."""
     _act(builder)
+    action = builder.steps[-1]
     name = builder.choose(builder.inputs)
     spec = builder.inputs[name]
     spare = builder.draw(st.integers(schemas.INITIAL, schemas.FILES - 1))
     first = builder.draw(st.integers(0, spec["files"] - 1))
-    ways = ["append", "replace", "delete", "overwrite"]
+    ways = ["replace", "append", "delete", "overwrite"]
     if spec["table"]:
-        ways = ["append", "replace", "insert"]
+        ways = ["replace", "append", "insert"]
     if spec["table"] and spec["partitioned"]:
         ways = ["insert"]
     match builder.choose(ways):
@@ -58,7 +59,7 @@ def _changed(builder: Builder) -> None:
             builder.do("change", f"spark.sql('INSERT INTO tab_{name} {source}')")
     if not builder.chance(5):
         builder.again()
-    _act(builder)
+    builder.steps.append(action)
 
 
 def _conf(builder: Builder) -> None:

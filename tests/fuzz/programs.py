@@ -183,6 +183,8 @@ def programs(draw: Draw) -> Program:
             _act(builder)
         if builder.chance(10):
             draw(st.sampled_from(CHANGES))(builder)
+    if builder.chance(4):
+        draw(st.sampled_from(CHANGES))(builder)
     if builder.chance(2):
         _whole(builder)
     else:
