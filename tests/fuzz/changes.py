@@ -7,7 +7,7 @@ from collections.abc import Callable
 from hypothesis import strategies as st
 
 from tests.fuzz import schemas
-from tests.fuzz.programs import CONFS, Builder, _act
+from tests.fuzz.programs import CONFS, Builder, _act, names_below
 
 
 def _persist(builder: Builder) -> None:
@@ -36,7 +36,8 @@ def _changed(builder: Builder) -> None:
     """An action, the change, mostly all frames anew, and the same action again."""
     _act(builder)
     action = builder.steps[-1]
-    name = builder.choose(builder.inputs)
+    # One that the action reads.
+    name = builder.choose(sorted(names_below(builder.steps, action["code"]) & set(builder.inputs)))
     spec = builder.inputs[name]
     spare = builder.draw(st.integers(schemas.INITIAL, schemas.FILES - 1))
     first = builder.draw(st.integers(0, spec["files"] - 1))

@@ -194,10 +194,16 @@ def programs(draw: Draw) -> Program:
     return {"inputs": builder.inputs, "confs": confs, "steps": _needed(builder.steps)}
 
 
-def _needed(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Without frames that no action is built on."""
-    needed = {name for step in steps if not step["as"] for name in _NAME.findall(step["code"])}
+def names_below(steps: list[dict[str, Any]], code: str) -> set[str]:
+    """Frames and inputs that a line is built on."""
+    needed = set(_NAME.findall(code))
     for step in reversed(steps):
         if step["as"] in needed:
             needed.update(_NAME.findall(step["code"]))
+    return needed
+
+
+def _needed(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Without frames that no action is built on."""
+    needed = names_below(steps, " ".join(step["code"] for step in steps if not step["as"]))
     return [step for step in steps if not step["as"] or step["as"] in needed]
