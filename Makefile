@@ -1,7 +1,7 @@
 # Every target sets up what it needs on a bare clone: Python 3.11+, JDK 17+ and Maven are all that must be there.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench jar docs pictures clean tools format
+.PHONY: help demo test fuzz check bench jar docs pictures clean tools format
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -18,6 +18,7 @@ help:
 	@echo "make demo   the example job, plain and three times with the plugin"
 	@echo "make test   all tests, those of the shim too; needs chromium, chromedriver and a PostgreSQL server,"
 	@echo "            or PYTEST_ARGS=\"-m 'not browser and not postgresql'\""
+	@echo "make fuzz   10,000 generated programs, with the plugin against plain Spark"
 	@echo "make check  format, lint, types, layers"
 	@echo "make bench  measurements; results go to benchmarks/results/"
 	@echo "make jar    the shim's jar"
@@ -56,6 +57,10 @@ bench: $(VENV)/.installed $(JAR)
 # In two workers: a file, or what shares an application, is in one of them; those that take long start first.
 test: $(VENV)/.installed $(JAR)
 	$(PY) -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --durations=30 $(PYTEST_ARGS)
+
+# Goes on where the last run ended; FUZZ_ARGS="--seconds 600" stops in time, "--seed 7" repeats a batch.
+fuzz: $(VENV)/.installed $(JAR)
+	$(PY) -m tests.fuzz --state data/fuzz/state.json --save $(FUZZ_ARGS)
 
 check: $(VENV)/.installed
 	$(PY) -m ruff format --check .

@@ -1,0 +1,1 @@
+"""Generated programs, with the plugin against plain Spark."""
