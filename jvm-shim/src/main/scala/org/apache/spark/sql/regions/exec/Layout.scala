@@ -189,14 +189,13 @@ object Layout {
       if (others.isEmpty) "" else Digest.of("beside", others.map(exact).sorted)
     }
 
+  /** The children of a union are one: how far each is coalesced depends on the sizes of all. */
   private def stages(whole: SparkPlan): Seq[SparkPlan] = whole +: whole.collect {
     case exchange: Exchange => exchange.children
-    // Adaptive execution coalesces each child of a union by itself.
-    case union: UnionExec => union.children
   }.flatten
 
   private def within(stage: SparkPlan): Seq[SparkPlan] = stage match {
-    case _: Exchange | _: UnionExec => Nil
+    case _: Exchange => Nil
     case other => other.children
   }
 
