@@ -17,10 +17,10 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import spark_regions
-from tests.harness.session import settle, sibling
 from spark_regions.spark.jvm import api
 from tests.fuzz import schemas
 from tests.fuzz.prelude import write_data
+from tests.harness.session import settle, sibling
 
 # Spark itself leaves our rule out of the optimizer of such a session; the other settings keep the rest of ours quiet.
 PLAIN = {

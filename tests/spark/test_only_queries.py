@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import spark_regions
-from benchmarks.session import settle, sibling, status
+from tests.harness.session import settle, sibling, status
 from tests.spark.test_same_rows import OFF, ON, Sides, committed
 from tests.tpc.rows import FAILURES, Outcome, difference, error_class, outcome
 

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, Observation, SparkSession, Window
 from pyspark.sql import functions as F
 
-from benchmarks.session import sibling
+from tests.harness.session import sibling
 from tests.spark.test_same_rows import OFF, ON, Sides, committed
 
 pytestmark = pytest.mark.spark

@@ -93,11 +93,12 @@ object Layout {
       val beside = found.map(besides(whole, _, plan)).distinct
       if (beside.size > 1) None
       else
-        Some(Layout(
-          Digest.of("plan", exact(plan) +: (leaves.flatten ++ rules)),
-          shape.map(text => Digest.of("shape", text +: rules)),
-          beside.head,
-          shuffles))
+        Some(
+          Layout(
+            Digest.of("plan", exact(plan) +: (leaves.flatten ++ rules)),
+            shape.map(text => Digest.of("shape", text +: rules)),
+            beside.head,
+            shuffles))
     }
   }
 

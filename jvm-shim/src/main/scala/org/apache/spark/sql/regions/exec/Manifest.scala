@@ -44,8 +44,16 @@ private[exec] object Manifest {
     val columns = members(root, "columns").map(_.asText())
     val schema = schemaOf(string(root, "schema"))
     val entry = StoredEntry(
-      string(root, "entry"), location, string(root, "lineage"), columns, schema, number(root, "rows"),
-      number(root, "bytes"), files, Option(root.get("layout")).map(layoutOf))
+      string(root, "entry"),
+      location,
+      string(root, "lineage"),
+      columns,
+      schema,
+      number(root, "rows"),
+      number(root, "bytes"),
+      files,
+      Option(root.get("layout")).map(layoutOf)
+    )
     if (!versions.contains(number(root, "version"))) Left(s"version ${root.get("version")}, expected $version")
     else if (entry.entry != id) Left(s"it is of entry ${entry.entry}")
     else problem(entry).toLeft(entry)

@@ -50,8 +50,12 @@ private[regions] object PlanShape {
     Digest.of(
       "files",
       Seq(
-        FilePartition.maxSplitBytes(session, total).toString, conf.filesOpenCostInBytes.toString,
-        conf.filesMaxPartitionNum.toString, bucketed, scan.markedForSingleTaskExecution.toString) ++
+        FilePartition.maxSplitBytes(session, total).toString,
+        conf.filesOpenCostInBytes.toString,
+        conf.filesMaxPartitionNum.toString,
+        bucketed,
+        scan.markedForSingleTaskExecution.toString
+      ) ++
         listed.flatMap(file => Seq(file.getPath.toString, file.getLen.toString))
     )
   }

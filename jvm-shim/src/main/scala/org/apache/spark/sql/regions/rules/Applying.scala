@@ -88,7 +88,8 @@ private[rules] final class Applying(
         val usable = refusal.code == Applying.rowOrder
         if (kind == "load" && !usable) runtime.recycling.tell("invalid", entry, notes.query, refusal)
         if (kind == "store") runtime.recycling.tell("abandoned", entry, notes.query, refusal)
-        if (kind == "persist" || kind == "recall" && !usable) runtime.recycling.tell("dropped", entry, notes.query, refusal)
+        if (kind == "persist" || kind == "recall" && !usable)
+          runtime.recycling.tell("dropped", entry, notes.query, refusal)
         plan
     }
   }
@@ -245,20 +246,20 @@ private[rules] final class Applying(
       action: JsonNode,
       entry: String,
       target: Target): Either[Refusal, LogicalPlan] = {
-      val kept = texts(action, "columns").toSet
-      val columns = target.columns.filter { case (digest, _) => kept(digest) }
-      runtime.recycling.persisted.open(
-        session,
-        entry,
-        Project(columns.map(_._2), target.plan),
-        columns.map(_._1),
-        target.signature.conjuncts.toSet,
-        action.path("level").asText("MEMORY_AND_DISK"),
-        layout(node, target).map(StoredLayout(_, -1, planned = false, single = false, Nil))
-      )
-      counters.add(Counters.persists)
-      recall(node, action, entry, computes = true)
-    }
+    val kept = texts(action, "columns").toSet
+    val columns = target.columns.filter { case (digest, _) => kept(digest) }
+    runtime.recycling.persisted.open(
+      session,
+      entry,
+      Project(columns.map(_._2), target.plan),
+      columns.map(_._1),
+      target.signature.conjuncts.toSet,
+      action.path("level").asText("MEMORY_AND_DISK"),
+      layout(node, target).map(StoredLayout(_, -1, planned = false, single = false, Nil))
+    )
+    counters.add(Counters.persists)
+    recall(node, action, entry, computes = true)
+  }
 
   private def recall(node: SignedNode, action: JsonNode, entry: String): Either[Refusal, LogicalPlan] = {
     counters.add(Counters.recalls)
@@ -329,12 +330,13 @@ private[rules] final class Applying(
     asked <- signed.nodes(action.path("node").asInt).signature.toOption
     if own.core == asked.core && node.children.nonEmpty
     entry = action.path("entry").asText
-    read <- (if (action.path("kind").asText == "load") loaded(within, node, at, action, entry).map { case (read, scan) =>
-               // This copy is what runs, and what is to be measured.
-               loads += LoadUse(entry, action.path("node").asInt, scan)
-               read
-             }
-             else recalled(within, node, at, entry, computes = false)).toOption
+    read <-
+      (if (action.path("kind").asText == "load") loaded(within, node, at, action, entry).map { case (read, scan) =>
+         // This copy is what runs, and what is to be measured.
+         loads += LoadUse(entry, action.path("node").asInt, scan)
+         read
+       }
+       else recalled(within, node, at, entry, computes = false)).toOption
   } yield read
 
   /** Python lets go of its temporaries late. */

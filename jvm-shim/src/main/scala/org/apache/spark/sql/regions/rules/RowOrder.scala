@@ -23,12 +23,14 @@ private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan) {
     case other => other
   }
 
-  private def plain(node: SignedNode): (SparkPlan, Option[Layout]) = found.getOrElseUpdate(node.id, {
+  private def plain(node: SignedNode): (SparkPlan, Option[Layout]) = found.getOrElseUpdate(
+    node.id, {
       val plan = RowOrder.plain(session, node.plan)
       // The plan of a subquery is no part of the plan around it.
       val around = if (inSubquery(node)) plan else whole
       (plan, Layout.of(plan, around))
-    })
+    }
+  )
 
   def layout(node: SignedNode): Option[Layout] = plain(node)._2
 
@@ -63,10 +65,11 @@ private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan) {
     case _ => false
   }
 
-  private def scalar(parent: LogicalPlan, inner: LogicalPlan): Boolean = parent.expressions.exists(_.exists {
-    case subquery: ScalarSubquery => subquery.plan eq inner
-    case _ => false
-  })
+  private def scalar(parent: LogicalPlan, inner: LogicalPlan): Boolean = parent.expressions.exists(
+    _.exists {
+      case subquery: ScalarSubquery => subquery.plan eq inner
+      case _ => false
+    })
 
   @annotation.tailrec
   private def inSubquery(node: SignedNode): Boolean = parents.get(node.id) match {
