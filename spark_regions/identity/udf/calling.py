@@ -52,6 +52,11 @@ def call(
     if isinstance(known, Marker):
         if known.kind == "build class":
             return _class(proof, machine, arguments, keywords)
+        if known.kind == "class":
+            for value in given:
+                proof.consumed(machine, value)
+            some = [_instance(proof, machine, each, arguments, keywords) for each in list(proof.classes)]
+            return joined(some, f"{callee.text}(…)")
         raise proof.refused(machine, UNPROVEN, callee.text)
     if isinstance(known, Library):
         return _call_library(proof, machine, known, callee, arguments, keywords)
@@ -74,7 +79,7 @@ def call(
     for method in proof.use("__call__", callee):
         bind(proof, method, [*receiver(method, callee), *arguments], keywords or {}, spread=keywords is None)
     escaped = [each.returned for each in proof.functions if each.escaped]
-    made = mixed([*given, *escaped, callee.part()], f"{callee.text}(…)")
+    made = mixed([*given, *escaped, replace(callee.part(), address=0)], f"{callee.text}(…)")
     return replace(made, shared=made.inner or machine.importing, taken=True, literal=False)
 
 
@@ -87,27 +92,34 @@ def _call_library(
         found: Value | None = special(proof, machine, callee, arguments, keywords)
         if found is not None:
             return found
-    if known.path in proof.allowed.changes and given:
-        proof.put(machine, given[0], [], f"{callee.text}({given[0].text}) changes it")
+    if known.path in proof.allowed.changes:
+        every = known.path.rpartition(".")[2] in rules.CHANGING_ARGUMENTS
+        for value in given if every else given[:1]:
+            proof.put(machine, value, [], f"{callee.text}({value.text}) changes it")
     changing_keywords(proof, machine, None, keywords)
     for each in arguments[proof.allowed.inputs.get(known.path, len(arguments)) :]:
         proof.put(machine, each, [], f"{callee.text}(…) writes into {each.text}")
-    if any(isinstance(each.known, Library) and each.known.path in rules.TEXTS for each in given):
+    if any(rules.makes_text(each) for each in given):
         for value in given:
             proof.shown(machine, value.part() if value.known == ITERATOR else value)
     functions = any(isinstance(each.known, Function | Method) for each in given)
     if functions and any(each.shared or each.inner for each in given):
         _share_arguments(proof)
+    if functions and any(each.address for each in given):
+        proof.opaque_arguments = True
     for value in given:
         proof.consumed(machine, value)
     made = mixed(given, f"{callee.text}(…)")
     if functions:
         escaped = mixed([each.returned for each in proof.functions if each.escaped])
-        made = replace(made, inner=made.inner or escaped.inner, opaque=made.opaque or escaped.opaque)
+        made = replace(made, inner=made.inner or escaped.inner, address=made.address | escaped.address)
+    if known.path.startswith(rules.ARRAYS):
+        proof.marks.add("dates")
+        proof.arrays = proof.arrays or machine.importing or machine.function.at_import
     if known.path in proof.allowed.guarded:
         return Value(made.text, known=Guarded(known.path))
     if known.path in proof.allowed.iterators:
-        return replace(made, known=ITERATOR, shared=False, opaque=False)
+        return replace(made, known=ITERATOR, shared=False, address=made.address & ~1)
     if known.path in proof.allowed.passes:
         return replace(made, shared=made.inner, taken=True, literal=False)
     lasting = machine.importing and known.path not in proof.allowed.immutable
@@ -131,11 +143,16 @@ def _call_method(
     for method in methods:
         bind(proof, method, [*receiver(method, known.owner), *arguments], keywords or {}, spread=keywords is None)
     found = [_returned(proof, machine, each) for each in methods]
-    if known.name in SHOWING or known.name == "format":
+    if known.name in SHOWING or known.name in rules.FORMATTING:
+        rules.check_template(proof, machine, known)
         for each in given:
             proof.shown(machine, each)
+    if known.name in rules.WRITING and known.owner.address:
+        raise proof.refused(machine, UNPROVEN, f"the text of {known.owner.text} shows where it lies in memory")
+    if known.name == "add":
+        rules.check_hashed(machine, given)
     passed = given if known.name in proof.allowed.passes else []
-    made = mixed([*given, *found, known.owner.part(), callee.part()], f"{callee.text}(…)")
+    made = mixed([*given, *found, known.owner.part(), replace(callee.part(), address=0)], f"{callee.text}(…)")
     return replace(
         made,
         shared=known.owner.inner or any(each.shared for each in [*found, *passed]) or machine.importing,
@@ -163,9 +180,13 @@ def _share_arguments(proof: Proof) -> None:
 
 def _returned(proof: Proof, machine: Instructions, function: Function) -> Value:
     found = function.returned
+    if function.cached and found.const is NOTHING:
+        if function.is_generator:
+            raise proof.refused(machine, "UDF_MUTABLE_STATE", f"{function.name}, an iterator that is cached")
+        found = replace(found, shared=True, inner=True, taken=True)
     if function.is_generator:
         held = mixed([found])
-        return replace(held, text=f"{function.name}(…)", known=ITERATOR, opaque=False, literal=False)
+        return replace(held, text=f"{function.name}(…)", known=ITERATOR, address=held.address & ~1, literal=False)
     if machine.importing and found.const is NOTHING:
         lasting = is_mutable(found)
         found = replace(lasting, inner=lasting.inner or lasting.shared)
@@ -179,22 +200,20 @@ def _instance(proof: Proof, machine: Instructions, found: UserClass, arguments: 
         proof.arrays = True
     given = [*arguments, *(keywords or {}).values()]
     made = mixed(given, f"{found.name}(…)")
+    made = replace(made, address=(made.address & ~1) | found.shows_address)
     proof.leak([value for value in given if value.shared])
+    returned = []
     for name in MAKING:
-        value = found.attributes.get(name)
-        if value is not None and isinstance(value.known, Function):
-            proof.reach(value.known)
+        value = found.method(name)
+        if value is not None:
+            proof.reach(value)
             more = [] if name == "__post_init__" else arguments
-            bind(proof, value.known, [replace(made, opaque=False), *more], keywords or {}, spread=keywords is None)
-    lasting = machine.importing
-    return replace(
-        made,
-        shared=lasting,
-        inner=made.inner or lasting,
-        opaque=found.shows_address,
-        taken=False,
-        literal=False,
-    )
+            bind(proof, value, [*receiver(value, made), *more], keywords or {}, spread=keywords is None)
+            if name == "__new__":
+                returned.append(value.returned)
+    lasting = machine.importing or found.is_enum or any(each.shared for each in returned)
+    inner = made.inner or lasting or any(each.inner for each in returned)
+    return replace(made, shared=lasting, inner=inner, taken=lasting, literal=False)
 
 
 def bind(
@@ -207,7 +226,10 @@ def bind(
     count = len(named)
     rest = code.co_varnames[count : count + bool(code.co_flags & 0x04)]
     options = code.co_varnames[count + len(rest) : count + len(rest) + bool(code.co_flags & 0x08)]
-    lost = Value(shared=proof.shared_arguments, inner=proof.shared_arguments) if function.escaped else DATA
+    lost = DATA
+    if function.escaped:
+        kept = proof.shared_arguments
+        lost = Value(shared=kept, inner=kept, address=3 if proof.opaque_arguments else 0)
     values: dict[str, list[Value]] = {name: [lost] for name in named} if function.escaped or spread else {}
     if spread:
         first = plain[:1] if arguments else ()
@@ -256,7 +278,7 @@ def made(proof: Proof, machine: Instructions, code: CodeType, defaults: list[Val
 
 def _default(proof: Proof, machine: Instructions, function: Function, value: Value) -> None:
     part = value.part() if value.const is NOTHING else DATA
-    if machine.importing or machine.namespace is not None:
+    if machine.importing or machine.namespace is not None or machine.function.at_import:
         part = replace(part, shared=part.shared or value.const is NOTHING)
     function.default = joined((function.default, part))
 

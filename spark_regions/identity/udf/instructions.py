@@ -145,6 +145,10 @@ class Instructions:
         if self.namespace is not None:
             self.namespace["__annotations__"] = DATA
 
+    def op_DELETE_NAME(self, stack: Stack, instruction: Any) -> None:  # noqa: N802
+        if self.namespace is not None:
+            self.namespace.pop(instruction.argval, None)
+
     def op_STORE_GLOBAL(self, stack: Stack, instruction: Any) -> None:  # noqa: N802
         raise self.refused("UDF_MUTABLE_STATE", f"the global {instruction.argval} is written")
 
@@ -199,6 +203,8 @@ class Instructions:
     def op_STORE_ATTR(self, stack: Stack, instruction: Any) -> None:  # noqa: N802
         owner, value = stack.pop(), stack.pop()
         self.proof.put(self, owner, [value], f"{owner.text}.{instruction.argval} is set")
+        if instruction.argval in ("__dict__", "__class__"):
+            raise self.refused("UDF_UNPROVEN", f"{owner.text}.{instruction.argval} is set")
         if isinstance(owner.known, UserClass):
             owner.known.attributes[instruction.argval] = is_mutable(value)
 
@@ -249,7 +255,7 @@ class Instructions:
             return
         self.proof.consumed(self, left)
         self.proof.consumed(self, right)
-        stack.append(mixed((left, right), f"{left.text} {operation} …"))
+        stack.append(self.proof.hooked(mixed((left, right), f"{left.text} {operation} …")))
 
     def op_UNPACK_SEQUENCE(self, stack: Stack, instruction: Any) -> None:  # noqa: N802
         owner = stack.pop()
@@ -259,7 +265,7 @@ class Instructions:
     def op_UNPACK_EX(self, stack: Stack, instruction: Any) -> None:  # noqa: N802
         owner = stack.pop()
         before, behind = instruction.arg & 0xFF, instruction.arg >> 8
-        rest = Value(f"*{owner.text}", inner=owner.inner, opaque=owner.hidden, hidden=owner.hidden)
+        rest = Value(f"*{owner.text}", inner=owner.inner, address=owner.address)
         stack.extend([*[owner.part()] * behind, rest, *[owner.part()] * before])
 
     def op_LIST_EXTEND(self, stack: Stack, instruction: Any) -> None:  # noqa: N802
@@ -270,7 +276,10 @@ class Instructions:
     def op_LIST_APPEND(self, stack: Stack, instruction: Any) -> None:  # noqa: N802
         self._extend(stack, instruction.arg, [stack.pop()])
 
-    op_SET_ADD = op_LIST_APPEND  # noqa: N815
+    def op_SET_ADD(self, stack: Stack, instruction: Any) -> None:  # noqa: N802
+        self.proof.marks.add("sets")
+        self.proof.hashed(self, stack[-1:])
+        self._extend(stack, instruction.arg, [stack.pop()])
 
     def op_MAP_ADD(self, stack: Stack, instruction: Any) -> None:  # noqa: N802
         self._extend(stack, instruction.arg, [stack.pop(), stack.pop()])
@@ -283,7 +292,8 @@ class Instructions:
     def op_GET_ITER(self, stack: Stack, instruction: Any) -> None:  # noqa: N802
         owner = stack.pop()
         self.proof.consumed(self, owner)
-        stack.append(replace(owner, known=None, const=NOTHING, shared=owner.inner, opaque=owner.hidden))
+        kept = owner.inner or isinstance(owner.known, UserClass)
+        stack.append(replace(owner, known=None, const=NOTHING, shared=kept, inner=kept))
 
     op_GET_YIELD_FROM_ITER = op_GET_ITER  # noqa: N815
 
@@ -292,6 +302,8 @@ class Instructions:
         for value in taken:
             self.proof.consumed(self, value)
         made = mixed(taken, text)
+        if any(isinstance(each.known, Function) for each in taken):
+            made = replace(made, address=made.address | 3)
         if not taken:
             made = replace(made, literal=True)
         stack.append(replace(made, shared=True) if self.importing and text != "(…)" else made)
@@ -304,6 +316,7 @@ class Instructions:
 
     def op_BUILD_SET(self, stack: Stack, instruction: Any) -> None:  # noqa: N802
         self.proof.marks.add("sets")
+        self.proof.hashed(self, stack[len(stack) - instruction.arg :])
         self._build(stack, instruction.arg, "{…}")
 
     def op_BUILD_MAP(self, stack: Stack, instruction: Any) -> None:  # noqa: N802

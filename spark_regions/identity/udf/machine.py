@@ -25,6 +25,7 @@ from spark_regions.identity.udf.values import (
 if TYPE_CHECKING:
     from spark_regions.identity.udf.proof import Proof
 
+CAUGHT = Value("an error", taken=True)
 MAX_PASSES = 60
 _VERSION = sys.version_info[:2]
 Stack = list[Value]
@@ -86,7 +87,7 @@ class Machine(Instructions):
             self.caught = False
             for handler in handlers:
                 if handler.start <= offset < handler.end:
-                    entry = stack[: handler.depth] + [DATA] * (2 if handler.lasti else 1)
+                    entry = stack[: handler.depth] + [CAUGHT] * (2 if handler.lasti else 1)
                     self._merge(states, waiting, handler.target, entry)
                     self.caught = True
             for target, after in self._step(instruction, stack, following.get(offset)):
@@ -122,7 +123,7 @@ class Machine(Instructions):
         if name in ("JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP"):
             return [(after, stack[:-1]), (instruction.argval, stack)]
         if name == "FOR_ITER":
-            element = stack[-1].part()
+            element = self.proof.hooked(stack[-1].part())
             ended = stack[:-1] if _VERSION < (3, 12) else [*stack, DATA]
             return [(after, [*stack, element]), (instruction.argval, ended)]
         if name == "SEND":
@@ -136,6 +137,8 @@ class Machine(Instructions):
             value = stack.pop()
             if value.known is not None:
                 self.proof.consumed(self, value)
+            if self.function.is_generator:
+                self.proof.leak([value])  # it goes into the StopIteration
             self.returns.append(value)
             return []
         special = getattr(self, "op_" + name, None)
@@ -154,7 +157,8 @@ class Machine(Instructions):
         taken = [stack.pop() for _ in range(pops)]
         for value in taken:
             self.proof.consumed(self, value)
-        stack.extend([mixed(taken)] * pushes if pushes else ())
+        given = DATA if name in _TESTS else mixed(taken)
+        stack.extend([given] * pushes)
         return [(after, stack)]
 
     def _end(self, name: str, stack: Stack) -> None:
@@ -170,11 +174,12 @@ _BRANCHES = frozenset(
     for way in ("", "FORWARD_", "BACKWARD_")
     for what in ("TRUE", "FALSE", "NONE", "NOT_NONE")
 )
+_TESTS = frozenset(("COMPARE_OP", "IS_OP", "CONTAINS_OP", "UNARY_NOT", "TO_BOOL", "CHECK_EXC_MATCH", "GET_LEN"))
 # Instructions whose result holds what they take, and nothing else: (taken, given).
 _EFFECTS: dict[str, tuple[int, int]] = {
     **dict.fromkeys(
         ("RESUME", "NOP", "CACHE", "PRECALL", "MAKE_CELL", "COPY_FREE_VARS", "EXTENDED_ARG",
-         "NOT_TAKEN", "DELETE_FAST", "DELETE_NAME"),
+         "NOT_TAKEN", "DELETE_FAST"),
         (0, 0),
     ),
     **dict.fromkeys(("RETURN_GENERATOR", "LOAD_ASSERTION_ERROR", "LOAD_LOCALS"), (0, 1)),

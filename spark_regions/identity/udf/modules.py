@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import functools
 import hashlib
 import importlib.metadata
 import json
 import sys
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from spark_regions._version import __version__
@@ -140,11 +141,17 @@ def _lookup(top: str) -> str | None:
         same_name = None
     if same_name is not None and _has_module(same_name, top):
         return _named(same_name)
-    names = importlib.metadata.packages_distributions().get(top)
+    names = _distributions_of_modules().get(top)
     if not names:
         return None
     found = [_named(importlib.metadata.distribution(name)) for name in sorted(set(names))]
     return None if any(each is None for each in found) else " ".join(each for each in found if each)
+
+
+@functools.cache
+def _distributions_of_modules() -> Mapping[str, list[str]]:
+    """Reads the list of files of all that is installed."""
+    return importlib.metadata.packages_distributions()
 
 
 def _named(found: importlib.metadata.Distribution) -> str | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from spark_regions.identity.udf import rules
 from spark_regions.identity.udf.instructions import Instructions
 from spark_regions.identity.udf.values import (
+    CLASS,
     DATA,
     ITERATOR,
     NOTHING,
@@ -24,13 +25,15 @@ from spark_regions.identity.udf.values import (
     Value,
     is_dunder,
     is_mutable,
+    joined,
     mixed,
 )
 
 if TYPE_CHECKING:
     from spark_regions.identity.udf.proof import Proof
 
-_CLASS_PARTS = frozenset(("__class__", "__mro__", "__bases__"))
+_NAMES_OF_FUNCTIONS = frozenset(("__name__", "__qualname__", "__doc__", "__module__", "__call__"))
+_CLASS_PARTS = frozenset(("__class__", "__mro__", "__bases__", "__func__", "__self__", "__wrapped__", "__members__"))
 
 
 def global_name(proof: Proof, machine: Instructions, name: str) -> Value:
@@ -83,9 +86,9 @@ def attribute(proof: Proof, machine: Instructions, owner: Value, name: str) -> V
         value = known.attributes[name]
         proof.add_class(known)
         if known.is_enum and value.known is None:
-            return mixed([is_mutable(value)], text)
+            return replace(mixed([is_mutable(value)], text), shared=True, taken=True)
         if isinstance(value.known, Function) and value.known.kind == "class":
-            return Value(text, known=Method(name, Value("cls", shared=True, inner=True)))
+            return Value(text, known=Method(name, CLASS))
         return value.named(text) if value.known is None else value
     if isinstance(known, Instance) and proof.allowed.rule(f"{known.type}.{name}") == "":
         return owner.part(text)
@@ -95,7 +98,9 @@ def attribute(proof: Proof, machine: Instructions, owner: Value, name: str) -> V
         return Value(text, known=Guarded(known.type) if name in rules.STAY_GUARDED else None)
     if isinstance(known, Checked):
         return _of_library(proof, machine, owner, Library(known.rule.partition(" ")[2]), name, text)
-    if isinstance(known, Function) and not is_dunder(name):
+    if isinstance(known, Function) and name not in _NAMES_OF_FUNCTIONS:
+        if name in proof.allowed.unproven or (is_dunder(name) and name not in proof.allowed.every):
+            raise proof.refused(machine, UNPROVEN, text)
         # What was set on a function is there at the next call.
         return Value(text, shared=True, inner=True, taken=True)
     return _of_unknown(proof, machine, owner, name, text)
@@ -135,16 +140,18 @@ def _of_unknown(proof: Proof, machine: Instructions, owner: Value, name: str, te
         proof.allowed.may_be_a_field(name) or (name not in proof.allowed.unproven and _is_private(proof, name))
     ):
         raise proof.refused(machine, UNPROVEN, text)
-    shared = owner.inner or any(each.shared for each in plain)
     found = [each.returned for each in methods]
+    if any(isinstance(each.attributes.get(name, DATA).known, Instance) for each in proof.classes):
+        # A field with a factory: what functions give that are not seen to be called.
+        found += [each.returned for each in proof.functions if each.escaped]
+    shared = owner.inner or any(each.shared for each in [*plain, *found])
     return Value(
         text,
         known=Method(name, replace(owner, known=None)),
         shared=shared or name in _CLASS_PARTS or (name == "__dict__" and owner.shared),
-        inner=owner.inner or any(each.inner or each.shared for each in [*plain, *found]),
+        inner=owner.inner or name in _CLASS_PARTS or any(each.inner or each.shared for each in [*plain, *found]),
         taken=True,
-        opaque=owner.hidden or any(each.opaque for each in found),
-        hidden=owner.hidden or any(each.hidden for each in found),
+        address=joined([owner.part(), *found]).address,
     )
 
 
@@ -154,13 +161,19 @@ def _is_private(proof: Proof, name: str) -> bool:
 
 
 def item(proof: Proof, machine: Instructions, owner: Value) -> Value:
-    if isinstance(owner.known, Library | UserClass):
+    if isinstance(owner.known, UserClass):
+        proof.add_class(owner.known)
+        kept = owner.known.is_enum
+        return Value(f"{owner.text}[…]", shared=kept, inner=kept, taken=True)
+    if isinstance(owner.known, Library):
         return DATA.named(f"{owner.text}[…]")
     proof.consumed(machine, owner)
-    return owner.part()
+    if isinstance(owner.known, Instance) and owner.known.type == "collections.defaultdict":
+        proof.put(machine, owner, [], f"{owner.text}[…] may add to it")
+    return proof.hooked(owner.part())
 
 
 def entered(proof: Proof, machine: Instructions, owner: Value) -> Value:
     """What `with owner as …` gives."""
     proof.consumed(machine, owner)
-    return replace(owner, known=None, const=NOTHING)
+    return proof.hooked(replace(owner, known=None, const=NOTHING, shared=owner.shared or owner.inner))

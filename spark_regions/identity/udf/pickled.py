@@ -15,6 +15,7 @@ from spark_regions.identity.udf.symbols import Call, Global, Pairs, Unordered
 from spark_regions.identity.udf.values import (
     DATA,
     Function,
+    Instance,
     Library,
     UserClass,
     Value,
@@ -155,15 +156,20 @@ class Pickled:
         )
         if path.rpartition(".")[2] in ("methodcaller", "attrgetter"):
             self._names(call)
-        if path.startswith(ARRAYS):
+        immutable = path in self.proof.allowed.immutable and not call.items
+        if path.startswith(ARRAYS) and not immutable:
             self.proof.arrays = True
             held = replace(held, inner=True)
+        if path == "functools.partial" and held.inner:
+            self.proof.shared_arguments = True
+        if path in self.proof.allowed.returns:
+            held = replace(held, known=Instance(self.proof.allowed.returns[path]))
         if isinstance(made_by, UserClass):
             self.proof.add_class(made_by)
             self.proof.arrays = True
             self.proof.keep(made_by)
-            held = replace(held, opaque=made_by.shows_address)
-        return held if path in self.proof.allowed.immutable and not call.items else is_mutable(held)
+            held = replace(held, address=(held.address & ~1) | made_by.shows_address)
+        return held if immutable else is_mutable(held)
 
     def _names(self, call: Call) -> None:
         names = call.arguments if call.function.name == "attrgetter" else call.arguments[:1]
@@ -187,6 +193,9 @@ class Pickled:
         if not isinstance(name, str):
             raise UdfRefused("UDF_UNPROVEN", "an attribute with a computed name")
         found = self.value(owner)
+        if f"{found.text}.{name}" in self.proof.allowed.pickles:
+            self.proof.escape(None, found)
+            return DATA.named(name)
         if found.known is not None:
             member = self.proof.modules.member(self.proof, found, name)
             if member is not None:
@@ -223,7 +232,7 @@ class Pickled:
             if isinstance(named, Pairs):
                 defaults += [value for _, value in named.items]
             found = self._holding(defaults, "a default")
-            function.default = Value("a default", shared=found.inner, inner=found.inner, opaque=found.opaque)
+            function.default = Value("a default", shared=found.inner, inner=found.inner, address=found.address >> 1)
         return made
 
     def code(self, symbol: Any) -> CodeType:
@@ -265,8 +274,8 @@ class Pickled:
         made = Value(str(name), known=found, literal=True)
         self.done[id(call)] = made
         found.bases.extend(self.value(base) for base in bases)
-        if maker == "_make_skeleton_class":
-            self.value(arguments[0])
+        if maker == "_make_skeleton_class" and isinstance(self.value(arguments[0]).known, UserClass):
+            raise UdfRefused("UDF_UNPROVEN", f"{name} has a metaclass of its own")
         if maker == "_make_skeleton_enum":
             self._holding([arguments[3]], str(name))
             members = arguments[3].items if isinstance(arguments[3], Pairs) else ()

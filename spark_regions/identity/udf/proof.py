@@ -26,12 +26,14 @@ from spark_regions.identity.udf.values import (
     ITERATOR,
     MAKING,
     NOTHING,
+    SHOWING,
     UNPROVEN,
     Checked,
     Function,
     Guarded,
     Library,
     Marker,
+    Method,
     UserClass,
     UserModule,
     Value,
@@ -40,6 +42,10 @@ from spark_regions.identity.udf.values import (
     receiver,
 )
 
+# What these return is made a text, a number or a truth before anybody sees it.
+_CONVERTED = SHOWING | frozenset(
+    ("__hash__", "__len__", "__bool__", "__contains__", "__index__", "__int__", "__float__")
+)
 MAX_ROUNDS = 40
 MAX_FUNCTIONS = 5_000
 
@@ -64,6 +70,7 @@ class Proof:
         self.leaks = False
         self.part_changes: dict[tuple[str, str], None] = {}
         self.opaque_kept = False
+        self.opaque_arguments = False
         self.parts_shown: dict[tuple[str, str], None] = {}
         self.changed = False
 
@@ -93,6 +100,8 @@ class Proof:
         if self.opaque_kept and self.parts_shown:
             detail, where = next(iter(self.parts_shown))
             raise UdfRefused(UNPROVEN, f"the text of {detail} may show where it lies in memory ({where})")
+        if "unknown template" in self.marks and self.classes:
+            raise UdfRefused(UNPROVEN, "a template that is not a constant")
         if {"never-called", "unknown call"} <= self.marks:
             raise UdfRefused(UNPROVEN, "a class that must not be called may be")
         rules.check_strings(self)
@@ -188,6 +197,11 @@ class Proof:
             raise self.refused(machine, UNPROVEN, f"{value.text} as a value: how it is called cannot be seen")
         elif isinstance(known, Guarded):
             raise self.refused(machine, UNPROVEN, f"{value.text}, a {known.type}, where its type is lost")
+        elif isinstance(known, Method) and (
+            known.name in self.allowed.changes or known.name in self.allowed.changing_every
+        ):
+            if known.owner.shared or machine is None or machine.importing:
+                raise self.refused(machine, "UDF_MUTABLE_STATE", f"{value.text}, which changes what is kept")
         elif known == ITERATOR and value.shared:
             raise self.refused(machine, "UDF_MUTABLE_STATE", f"{value.text}, which iterating over uses up")
         elif isinstance(known, Marker) and known.kind == "build class":
@@ -215,6 +229,26 @@ class Proof:
         found = list(values)
         self.leaks = self.leaks or any(each.shared or each.inner for each in found)
         self.opaque_kept = self.opaque_kept or any(each.opaque or each.hidden for each in found)
+
+    def hashed(self, machine: Instructions, values: list[Value]) -> None:
+        rules.check_hashed(machine, values)
+
+    def hooked(self, value: Value) -> Value:
+        """What an operator gives where classes of the user's say what it does."""
+        if value.known is not None or not self.classes:
+            return value
+        found = [
+            each.known.returned
+            for cls in self.classes
+            for name, each in cls.attributes.items()
+            if isinstance(each.known, Function) and is_dunder(name) and name not in MAKING | _CONVERTED
+        ]
+        return replace(
+            value,
+            shared=value.shared or any(each.shared for each in found),
+            inner=value.inner or any(each.inner for each in found),
+            taken=value.taken or any(each.shared or each.inner for each in found),
+        )
 
     def shown(self, machine: Instructions, value: Value) -> None:
         """Its text is made."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+import string
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from types import CodeType
 from typing import TYPE_CHECKING, Any
@@ -143,7 +144,8 @@ def _constant_name(
     found = proof.attribute(machine, arguments[0], arguments[1].const)
     if len(arguments) == 2 or isinstance(found.known, Checked):
         return found
-    return replace(mixed([found, arguments[2]], found.text), known=found.known, shared=found.shared)
+    both = mixed([found, arguments[2]], found.text)
+    return replace(both, known=found.known, shared=found.shared or arguments[2].shared)
 
 
 def _taken_names(
@@ -154,6 +156,8 @@ def _taken_names(
     if keywords is None or not all(isinstance(each.const, str) for each in names):
         raise _refused(machine, callee, "with a computed name")
     for name in (part for each in names for part in each.const.split(".")):
+        if name in proof.allowed.changes or name in proof.allowed.changing_every:
+            raise _refused(machine, callee, f"of {name}")
         if isinstance(proof.attribute(machine, DATA.named(callee.text), name).known, Checked):
             raise _refused(machine, callee, f"of {name}")
     return DATA.named(f"{callee.text}(…)")
@@ -200,10 +204,19 @@ def _super(proof: Proof, machine: Instructions, callee: Value, arguments: list[V
 
 def _set(proof: Proof, machine: Instructions, callee: Value, arguments: list[Value], keywords: Keywords) -> None:
     proof.marks.add("sets")
+    check_hashed(machine, (each.part() for each in arguments))
+
+
+def _deepcopy(proof: Proof, machine: Instructions, callee: Value, arguments: list[Value], keywords: Keywords) -> Value:
+    if len(arguments) != 1 or keywords is None or keywords:
+        raise _refused(machine, callee, "with a memo of its own")
+    proof.consumed(machine, arguments[0])
+    lasting = machine.importing
+    return Value(f"{callee.text}(…)", shared=lasting, inner=lasting, address=arguments[0].address)
 
 
 def _object(proof: Proof, machine: Instructions, callee: Value, arguments: list[Value], keywords: Keywords) -> Value:
-    return Value("object()", opaque=True, shared=machine.importing)
+    return Value("object()", address=1, shared=machine.importing)
 
 
 def _kind_test(proof: Proof, machine: Instructions, callee: Value, arguments: list[Value], keywords: Keywords) -> Value:
@@ -227,9 +240,14 @@ def _decorated(
         return arguments[0]
     if isinstance(known, Function):
         name = callee.text.rpartition(".")[2]
-        known.kind = {"staticmethod": "static", "classmethod": "class"}.get(name, known.kind)
+        known.kind = _KINDS.get(name, known.kind)
+        known.cached = known.cached or name in _CACHING
         return arguments[0]
     return None
+
+
+_KINDS = {"staticmethod": "static", "classmethod": "class", "property": "property", "cached_property": "property"}
+_CACHING = frozenset(("lru_cache", "cache", "cached_property"))
 
 
 def _trusted(proof: Proof, machine: Instructions, callee: Value, arguments: list[Value], keywords: Keywords) -> Value:
@@ -237,11 +255,51 @@ def _trusted(proof: Proof, machine: Instructions, callee: Value, arguments: list
     return DATA.named(arguments[0].text if arguments else callee.text)
 
 
+# Methods that make text of what they are given, and of what they are called on.
+FORMATTING = frozenset(("format", "format_map", "substitute", "safe_substitute", "vformat"))
+WRITING = frozenset(("astype", "to_string", "to_csv", "to_json", "to_html", "to_markdown", "to_xml"))
+
+
+def makes_text(value: Value) -> bool:
+    if isinstance(value.known, Library):
+        return value.known.path in TEXTS
+    return isinstance(value.known, Method) and value.known.name in FORMATTING
+
+
+def check_hashed(machine: Instructions, values: Iterable[Value]) -> None:
+    """
+    :raises UdfRefused: a set would be ordered by where its elements lie in memory
+    """
+    for value in values:
+        if value.address or isinstance(value.known, Function):
+            raise machine.refused("UDF_UNPROVEN", f"a set of {value.text}, in the order of where they lie in memory")
+
+
+def check_template(proof: Proof, machine: Instructions, known: Method) -> None:
+    """A template reaches attributes of what it is given.
+
+    :raises UdfRefused: attributes that are not data
+    """
+    template = known.owner.const
+    if not isinstance(template, str):
+        proof.marks.add("unknown template")
+        return
+    try:
+        fields = [field for _, field, _, _ in string.Formatter().parse(template) if field]
+    except ValueError:
+        return  # it fails where it is used, as it does in plain Spark
+    for field in fields:
+        for name in re.findall(r"\.(\w+)", field):
+            if name.startswith("_") or isinstance(proof.attribute(machine, DATA.named(field), name).known, Checked):
+                raise machine.refused("UDF_UNPROVEN", f"the field {field} of a template")
+
+
 TEXTS = frozenset(("builtins.str", "builtins.repr", "builtins.ascii", "builtins.format"))
 CALLS: dict[str, Callable[..., Value | None]] = {
     **dict.fromkeys(TEXTS, _text),
     "builtins.super": _super,
     "builtins.object": _object,
+    "copy.deepcopy": _deepcopy,
     "builtins.set": _set,
     "builtins.frozenset": _set,
     "builtins.isinstance": _kind_test,

@@ -15,6 +15,8 @@ from spark_regions.identity.udf.rules import collect_strings
 from spark_regions.identity.udf.values import DATA, Function, Library, UserClass, UserModule, Value
 
 OURS = "spark_regions"
+_REFLECTING = frozenset(("globals", "locals", "vars", "exec"))
+_SETTING = frozenset(("setattr", "delattr"))
 _Scope = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
@@ -96,7 +98,8 @@ class SourceModule:
             self.tree = ast.parse(content)
         except (SyntaxError, ValueError, RecursionError) as error:
             raise UdfRefused("UDF_UNREADABLE", f"{name} cannot be parsed") from error
-        self._statements = [each for each in self.tree.body if not _is_main(each)]
+        self._statements = [part for each in self.tree.body for part in _unless_main(each)]
+        self._check_reflection()
 
     def absolute(self, name: str, level: int) -> str:
         parts = self.name.split(".") if self.package else self.name.split(".")[:-1]
@@ -107,22 +110,44 @@ class SourceModule:
         """
         :raises UdfRefused: the module, or one of the user's that it imports, sets an attribute of another module
         """
-        bound: set[str] = set()
+        modules: set[str] = set()
+        users: set[str] = set()
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Import):
-                bound.update((each.asname or each.name).split(".")[0] for each in node.names)
-                origins = [each.name for each in node.names]
+                names = {(each.asname or each.name).split(".")[0]: each.name for each in node.names}
+                modules.update(names)
             elif isinstance(node, ast.ImportFrom):
                 origin = self.absolute(node.module or "", node.level) if node.level else node.module or ""
-                origins = [origin, *(f"{origin}.{each.name}" for each in node.names)]
+                names = {each.asname or each.name: origin for each in node.names}
+                modules.update(name for name in names if self.modules.source(f"{origin}.{name}") is not None)
             else:
                 continue
-            for each in origins:
-                self.modules.source(each)
+            users.update(name for name, origin in names.items() if self.modules.source(origin) is not None)
+        users |= modules & users
+        for statement in ast.walk(self.tree):
+            if isinstance(statement, ast.stmt):
+                modules |= _renames(statement, modules) if isinstance(statement, ast.Assign) else set()
+                users |= _renames(statement, users) if isinstance(statement, ast.Assign) else set()
         for node in ast.walk(self.tree):
-            if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load) and _root(node) in bound:
-                where = f"{self.name}, line {node.lineno}"
-                raise UdfRefused("UDF_MUTABLE_STATE", f"an attribute of another module is set ({where})")
+            line = _patched(node, modules, users)
+            if line:
+                where = f"{self.name}, line {line}"
+                raise UdfRefused("UDF_MUTABLE_STATE", f"what another module holds is changed ({where})")
+
+    def _check_reflection(self) -> None:
+        """
+        :raises UdfRefused: the module may set names that no statement of it binds
+        """
+        for node in ast.walk(self.tree):
+            called = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+            if called in _REFLECTING or (isinstance(node, ast.Attribute) and ast.unparse(node) == "sys.modules"):
+                where = f"{self.name}, line {node.lineno}"  # type: ignore[attr-defined]
+                raise UdfRefused("UDF_UNPROVEN", f"{called or 'sys.modules'} in a module ({where})")
+        for statement in self._statements:
+            for node in _outside_functions(statement):
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _SETTING:
+                    where = f"{self.name}, line {node.lineno}"
+                    raise UdfRefused("UDF_UNPROVEN", f"{node.func.id} while the module is imported ({where})")
 
     def lookup(self, proof: Proof, name: str) -> Value | None:
         if name == "__name__":
@@ -136,7 +161,12 @@ class SourceModule:
         binding = [each for each in self._statements if name in _binds(each)]
         if not binding:
             return self._starred(proof, name)
-        touching = [each for each in self._statements if each not in binding and _touches(each, name)]
+        if any(_deletes(each, name) for each in self._statements):
+            raise UdfRefused("UDF_UNPROVEN", f"{self.name}.{name}, which is deleted")
+        aliases = self._aliases(name)
+        touching = [
+            each for each in self._statements if each not in binding and any(_touches(each, alias) for alias in aliases)
+        ]
         ordered = [each for each in self._statements if each in binding or each in touching]
         namespace: dict[str, Value] = {}
         for statement in ordered:
@@ -145,9 +175,19 @@ class SourceModule:
             collect_strings(proof, code)
             Machine(proof, function, namespace).run()
         found = namespace.get(name)
-        if found is not None and not isinstance(found.known, Function | UserClass | UserModule | Library):
-            self._check_writers(name)
+        mutable = found is not None and not isinstance(found.known, Function | UserClass | UserModule | Library)
+        for alias in aliases if mutable else {name}:
+            self._check_writers(alias, mutable)
         return found
+
+    def _aliases(self, name: str) -> set[str]:
+        """Names at the top level that may stand for the same object, or for something that holds it."""
+        found = {name}
+        while True:
+            more = {bound for each in self._statements for bound in _renames(each, found)} - found
+            if not more:
+                return found
+            found |= more
 
     def _starred(self, proof: Proof, name: str) -> Value | None:
         for statement in self._statements:
@@ -160,9 +200,9 @@ class SourceModule:
                     return found
         return None
 
-    def _check_writers(self, name: str) -> None:
+    def _check_writers(self, name: str, mutable: bool) -> None:
         for function in _functions(self.tree):
-            line = _written(function, name)
+            line = _written(function, name, mutable)
             if line:
                 raise UdfRefused("UDF_MUTABLE_STATE", f"{self.name}.{name} is written in line {line} of the module")
 
@@ -185,8 +225,14 @@ def _renamed(code: CodeType, name: str) -> CodeType:
     return code.replace(co_name=name)
 
 
-def _is_main(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.If) and "__main__" in ast.dump(statement.test)
+def _unless_main(statement: ast.stmt) -> list[ast.stmt]:
+    """What of a statement runs in a module that is imported."""
+    if isinstance(statement, ast.If) and isinstance(statement.test, ast.Compare):
+        test = statement.test
+        sides = [ast.unparse(each) for each in (test.left, *test.comparators)]
+        if len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq) and sorted(sides) == ["'__main__'", "__name__"]:
+            return statement.orelse
+    return [statement]
 
 
 def _binds(statement: ast.AST) -> set[str]:
@@ -225,8 +271,46 @@ def _functions(tree: ast.AST) -> Iterator[ast.AST]:
     return (each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda))
 
 
-def _written(function: ast.AST, name: str) -> int:
-    """The line in which a function writes the global; 0 if none."""
+def _patched(node: ast.AST, modules: set[str], users: set[str]) -> int:
+    """The line in which an attribute of a module is set, or what a module of the user's holds is changed; 0 if none."""
+    if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
+        return node.lineno if _root(node) in (users | modules if isinstance(node, ast.Attribute) else users) else 0
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in allowed().changes:
+        return node.lineno if _root(node.func) in users else 0
+    return 0
+
+
+def _deletes(statement: ast.stmt, name: str) -> bool:
+    return any(
+        isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Del)
+        for node in _outside_functions(statement)
+    )
+
+
+def _renames(statement: ast.stmt, names: set[str]) -> set[str]:
+    """What a statement gives an object to that one of the names stands for: other names, and receivers of calls."""
+    if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
+        if _mentions(statement.value, names):
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            return {node.id for each in targets for node in ast.walk(each) if isinstance(node, ast.Name)}
+    elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        call = statement.value
+        if any(_mentions(each, names) for each in call.args) and isinstance(call.func, ast.Attribute):
+            return {_root(call.func)} - {""}
+    return set()
+
+
+def _mentions(node: ast.AST, names: set[str]) -> bool:
+    """Whether one of the names stands in it, but for what is only called or called with."""
+    if isinstance(node, ast.Call | ast.Lambda):
+        return False
+    if isinstance(node, ast.Name):
+        return node.id in names
+    return any(_mentions(child, names) for child in ast.iter_child_nodes(node))
+
+
+def _written(function: ast.AST, name: str, mutable: bool) -> int:
+    """The line in which a function writes the global, or changes what it stands for; 0 if none."""
     declared = any(isinstance(node, ast.Global) and name in node.names for node in ast.walk(function))
     local = not declared and any(
         (isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store))
@@ -238,6 +322,8 @@ def _written(function: ast.AST, name: str) -> int:
     for node in ast.walk(function):
         if isinstance(node, ast.Name) and node.id == name and declared and not isinstance(node.ctx, ast.Load):
             return node.lineno
+        if not mutable:
+            continue
         stored = node if isinstance(node, ast.Subscript | ast.Attribute) else None
         if stored is not None and not isinstance(stored.ctx, ast.Load) and _root(stored) == name:
             return stored.lineno

@@ -29,8 +29,7 @@ class Value:
     :param shared: it may be a mutable object that is still there at the next call
     :param inner: so may what is in it
     :param taken: it was taken out of something
-    :param opaque: its text may show where in memory it lies
-    :param hidden: the text of what is in it may
+    :param address: whether its text may show where in memory it lies (bit 0), that of what is in it (bit 1), and so on
     :param const: the value itself, where it is a constant
     :param literal: it is made of constants and functions of the code alone
     """
@@ -40,8 +39,7 @@ class Value:
     shared: bool = False
     inner: bool = False
     taken: bool = False
-    opaque: bool = False
-    hidden: bool = False
+    address: int = 0
     const: Any = NOTHING
     literal: bool = False
 
@@ -52,9 +50,16 @@ class Value:
             shared=self.inner,
             inner=self.inner,
             taken=True,
-            opaque=self.hidden,
-            hidden=self.hidden,
+            address=self.address >> 1,
         )
+
+    @property
+    def opaque(self) -> bool:
+        return bool(self.address & 1)
+
+    @property
+    def hidden(self) -> bool:
+        return self.address > 1
 
     def named(self, text: str) -> Value:
         return replace(self, text=text)
@@ -90,6 +95,7 @@ class Function:
     :param default: any of the defaults of its parameters
     :param defaulted: the parameters that have one; None for any
     :param kind: "static", "class" or "property" where a method is one
+    :param cached: what it returned is kept and returned again
     :param at_import: it runs while a module is imported, so what it makes may outlive every call
     """
 
@@ -98,6 +104,7 @@ class Function:
     cells: dict[str, Value] = field(default_factory=dict)
     parent: Function | None = None
     kind: str = ""
+    cached: bool = False
     at_import: bool = False
     # What the analysis has found so far; grows only.
     locals: dict[str, Value] = field(default_factory=dict)
@@ -140,6 +147,18 @@ class UserClass:
     shows_address: bool = True
     is_enum: bool = False
     kept: bool = False
+
+    def method(self, name: str) -> Function | None:
+        """A method of it, or of a base class of the user's."""
+        found = self.attributes.get(name)
+        if found is not None:
+            return found.known if isinstance(found.known, Function) else None
+        for base in self.bases:
+            if isinstance(base.known, UserClass):
+                inherited = base.known.method(name)
+                if inherited is not None:
+                    return inherited
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +204,9 @@ class Marker:
 
 Known = Library | UserModule | Function | UserClass | Method | Checked | Guarded | Instance | Marker
 
+# Some class of the user's: there is one at the next call, too.
+CLASS = Value("cls", known=Marker("class"), shared=True, inner=True)
+_OF_CLASSES = frozenset(("__new__", "__init_subclass__", "__class_getitem__"))
 NULL = Value("NULL", known=Marker("null"))
 BUILD_CLASS = Value("class", known=Marker("build class"))
 ITERATOR = Marker("iterator")
@@ -205,6 +227,16 @@ def is_mutable(value: Value) -> Value:
     return replace(value, shared=True)
 
 
+_DEEPEST = 0xFFFE
+
+
+def _any_of(values: list[Value]) -> int:
+    found = 0
+    for each in values:
+        found |= each.address
+    return found
+
+
 def joined(values: Iterable[Value], text: str = "") -> Value:
     """Any of the values. What they are known to be is kept only where they agree."""
     found = list(values)
@@ -221,8 +253,7 @@ def joined(values: Iterable[Value], text: str = "") -> Value:
         shared=any(each.shared for each in found),
         inner=any(each.inner for each in found),
         taken=any(each.taken for each in found),
-        opaque=any(each.opaque for each in found),
-        hidden=any(each.hidden for each in found),
+        address=_any_of(found),
         const=first.const if constants else NOTHING,
         literal=all(each.literal for each in found),
     )
@@ -231,12 +262,11 @@ def joined(values: Iterable[Value], text: str = "") -> Value:
 def mixed(values: Iterable[Value], text: str = "a value") -> Value:
     """Something new that holds the values."""
     found = list(values)
-    shows = any(each.opaque or each.hidden for each in found)
+    below = _any_of(found)
     return Value(
         text,
         inner=any(each.shared or each.inner for each in found),
-        opaque=shows,
-        hidden=shows,
+        address=(min(below << 1, _DEEPEST) | 1) if below else 0,
         literal=bool(found) and all(each.literal for each in found),
     )
 
@@ -280,7 +310,7 @@ def receiver(method: Function, owner: Value) -> list[Value]:
     """What a method gets as its first argument. A class is there at the next call, too."""
     if method.kind == "static":
         return []
-    return [Value("cls", shared=True, inner=True)] if method.kind == "class" else [owner]
+    return [CLASS] if method.kind == "class" or method.name in _OF_CLASSES else [owner]
 
 
 def is_dunder(name: str) -> bool:
