@@ -121,7 +121,9 @@ def _call_library(
     if known.path in proof.allowed.iterators:
         return replace(made, known=ITERATOR, shared=False, address=made.address & ~1)
     if known.path in proof.allowed.passes:
-        return replace(made, shared=made.inner, taken=True, literal=False)
+        return proof.hooked(replace(made, shared=made.inner, taken=True, literal=False))
+    if known.path == "functools.partial":
+        made = replace(made, address=made.address | 1)
     lasting = machine.importing and known.path not in proof.allowed.immutable
     inner = made.inner or (lasting and known.path.startswith(rules.ARRAYS))
     type_ = proof.allowed.returns.get(known.path)
@@ -149,7 +151,7 @@ def _call_method(
             proof.shown(machine, each)
     if known.name in rules.WRITING and known.owner.address:
         raise proof.refused(machine, UNPROVEN, f"the text of {known.owner.text} shows where it lies in memory")
-    if known.name == "add":
+    if known.name in rules.HASHING:
         rules.check_hashed(machine, given)
     passed = given if known.name in proof.allowed.passes else []
     made = mixed([*given, *found, known.owner.part(), replace(callee.part(), address=0)], f"{callee.text}(…)")

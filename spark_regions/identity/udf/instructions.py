@@ -15,6 +15,7 @@ from spark_regions.identity.udf.values import (
     NULL,
     Function,
     Guarded,
+    Method,
     UserClass,
     Value,
     constant,
@@ -138,6 +139,8 @@ class Instructions:
         if self.namespace is None:
             raise self.refused("UDF_UNREADABLE", "it stores a name outside of a class")
         name = instruction.argval
+        if isinstance(value.known, Method):
+            self.proof.escape(self, value)
         known = self.namespace.get(name)
         self.namespace[name] = value if known is None or known == value else self.either(known, value)
 
@@ -215,6 +218,7 @@ class Instructions:
     def op_BINARY_SUBSCR(self, stack: Stack, instruction: Any) -> None:  # noqa: N802
         key, owner = stack.pop(), stack.pop()
         self.proof.consumed(self, key)
+        self.proof.leak([key])  # it goes into the KeyError
         stack.append(self.proof.item(self, owner))
 
     def op_BINARY_SLICE(self, stack: Stack, instruction: Any) -> None:  # noqa: N802
@@ -287,7 +291,10 @@ class Instructions:
     def _extend(self, stack: Stack, position: int, values: list[Value]) -> None:
         for value in values:
             self.proof.consumed(self, value)
-        stack[-position] = joined([stack[-position], mixed(values, stack[-position].text)])
+        held = mixed(values, stack[-position].text)
+        if any(isinstance(each.known, Function) for each in values):
+            held = replace(held, address=held.address | 3)
+        stack[-position] = joined([stack[-position], held])
 
     def op_GET_ITER(self, stack: Stack, instruction: Any) -> None:  # noqa: N802
         owner = stack.pop()
@@ -302,7 +309,7 @@ class Instructions:
         for value in taken:
             self.proof.consumed(self, value)
         made = mixed(taken, text)
-        if any(isinstance(each.known, Function) for each in taken):
+        if any(isinstance(each.known, Function) or self.proof.is_method(each) for each in taken):
             made = replace(made, address=made.address | 3)
         if not taken:
             made = replace(made, literal=True)

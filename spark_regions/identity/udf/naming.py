@@ -32,6 +32,7 @@ from spark_regions.identity.udf.values import (
 if TYPE_CHECKING:
     from spark_regions.identity.udf.proof import Proof
 
+_HOOKS = ("__getattr__", "__getattribute__", "__get__")
 _NAMES_OF_FUNCTIONS = frozenset(("__name__", "__qualname__", "__doc__", "__module__", "__call__"))
 _CLASS_PARTS = frozenset(("__class__", "__mro__", "__bases__", "__func__", "__self__", "__wrapped__", "__members__"))
 
@@ -141,6 +142,8 @@ def _of_unknown(proof: Proof, machine: Instructions, owner: Value, name: str, te
     ):
         raise proof.refused(machine, UNPROVEN, text)
     found = [each.returned for each in methods]
+    for each in proof.classes:
+        found += [hook.returned for hook in map(each.method, _HOOKS) if hook is not None]
     if any(isinstance(each.attributes.get(name, DATA).known, Instance) for each in proof.classes):
         # A field with a factory: what functions give that are not seen to be called.
         found += [each.returned for each in proof.functions if each.escaped]

@@ -46,6 +46,8 @@ from spark_regions.identity.udf.values import (
 _CONVERTED = SHOWING | frozenset(
     ("__hash__", "__len__", "__bool__", "__contains__", "__index__", "__int__", "__float__")
 )
+# No library has a plain attribute of such a name.
+_METHODS_OF_TEXT = frozenset(name for name in dir(str) if not name.startswith("_")) - {"count", "format", "index"}
 MAX_ROUNDS = 40
 MAX_FUNCTIONS = 5_000
 
@@ -81,6 +83,9 @@ class Proof:
         for _ in range(MAX_ROUNDS):
             self.changed = False
             position = 0
+            for function in self.functions:
+                if function.escaped:
+                    self.bind(function, [], {}, spread=True)
             while position < len(self.functions):
                 function = self.functions[position]
                 before = dict(function.locals)
@@ -230,6 +235,15 @@ class Proof:
         self.leaks = self.leaks or any(each.shared or each.inner for each in found)
         self.opaque_kept = self.opaque_kept or any(each.opaque or each.hidden for each in found)
 
+    def is_method(self, value: Value) -> bool:
+        """Whether it is a bound method, of which only a call is data."""
+        if not isinstance(value.known, Method):
+            return False
+        name = value.known.name
+        found = [each.attributes[name].known for each in self.classes if name in each.attributes]
+        plain = [each for each in found if isinstance(each, Function) and each.kind != "property"]
+        return bool(plain) or (not found and name in _METHODS_OF_TEXT)
+
     def hashed(self, machine: Instructions, values: list[Value]) -> None:
         rules.check_hashed(machine, values)
 
@@ -256,7 +270,7 @@ class Proof:
             return
         if value.taken and value.known is None:
             self.parts_shown[value.text, f"{machine.function.name}, line {machine.line}"] = None
-        if value.opaque or isinstance(value.known, Function) or value.known == ITERATOR:
+        if value.opaque or isinstance(value.known, Function) or value.known == ITERATOR or self.is_method(value):
             raise self.refused(machine, UNPROVEN, f"the text of {value.text} shows where it lies in memory")
         self.consumed(machine, value)
 

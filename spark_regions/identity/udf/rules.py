@@ -49,6 +49,8 @@ def checked(
     :raises UdfRefused: it is called otherwise
     """
     rule, _, path = known.rule.partition(" ")
+    if path.removeprefix(".") in WRITING and known.owner.address:
+        raise machine.refused("UDF_UNPROVEN", f"the text of {known.owner.text} shows where it lies in memory")
     found = _RULES[rule](proof, machine, callee, arguments, keywords)
     if found is not None:
         return found
@@ -257,6 +259,7 @@ def _trusted(proof: Proof, machine: Instructions, callee: Value, arguments: list
 
 # Methods that make text of what they are given, and of what they are called on.
 FORMATTING = frozenset(("format", "format_map", "substitute", "safe_substitute", "vformat"))
+HASHING = frozenset(("add", "union", "intersection", "symmetric_difference"))
 WRITING = frozenset(("astype", "to_string", "to_csv", "to_json", "to_html", "to_markdown", "to_xml"))
 
 

@@ -308,9 +308,9 @@ def is_enum(found: UserClass) -> bool:
 
 def receiver(method: Function, owner: Value) -> list[Value]:
     """What a method gets as its first argument. A class is there at the next call, too."""
-    if method.kind == "static":
-        return []
-    return [CLASS] if method.kind == "class" or method.name in _OF_CLASSES else [owner]
+    if method.kind == "class" or method.name in _OF_CLASSES:
+        return [CLASS]
+    return [] if method.kind == "static" else [owner]
 
 
 def is_dunder(name: str) -> bool:
