@@ -15,7 +15,7 @@ from spark_regions.identity.udf import rules
 from spark_regions.identity.udf.allowed import LISTS, allowed, sections
 from spark_regions.identity.udf.request import digest_functions
 
-KEYS = {"pure", "changes", "passes", "iterators", "immutable", "unproven", "pickles", "constants", "aliases",
+KEYS = {"pure", "changes", "passes", "iterators", "immutable", "unproven", "pickles", "constants", "aliases", "scalars",
         "dispatched"}  # fmt: skip
 SECTIONS = [
     (path.name, kind, name, names)

@@ -10,11 +10,11 @@ A file has sections, and lines of names in each:
       pure: quantize
       unproven: …               what instances have beside them: may be met on a value of unknown type
 
-`constants` of a module are plain values; `changes` are pure but for changing their receiver or first argument; `passes`
-may return an argument itself; `iterators` return something that iterating over uses up; `immutable` are classes whose
-instances never change; `inputs N` write into what comes after N arguments; `returns X` give instances of X; `pickles`
-are what objects are made by when a pickle is read; `aliases` are other modules with the same names; `dispatched` are
-methods that others call by their name.
+`constants` of a module are plain values; `scalars` return what holds nothing of their arguments; `changes` are
+pure but for changing their receiver or first argument; `passes` may return an argument itself; `iterators` return
+something that iterating over uses up; `immutable` are classes whose instances never change; `inputs N` write into what
+comes after N arguments; `returns X` give instances of X; `pickles` are what objects are made by when a pickle is read;
+`aliases` are other modules with the same names; `dispatched` are methods that others call by their name.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ class Allowed:
     iterators: set[str] = field(default_factory=set)
     immutable: set[str] = field(default_factory=set)
     pickles: set[str] = field(default_factory=set)
+    scalars: set[str] = field(default_factory=set)
     constants: set[str] = field(default_factory=set)
     every: set[str] = field(default_factory=set)
     changing_every: set[str] = field(default_factory=set)
@@ -151,7 +152,7 @@ def _section(kind: str, name: str, names: dict[str, list[str]], found: Allowed) 
                     found.rules[each] = rule
                 else:
                     found.attributes.add(each)
-            if key in ("changes", "passes", "iterators", "immutable", "constants"):
+            if key in ("changes", "passes", "iterators", "immutable", "constants", "scalars"):
                 target = getattr(found, key)
                 target.add(path)
                 if kind == "class":

@@ -11,6 +11,7 @@ from spark_regions.identity.udf import rules
 from spark_regions.identity.udf.instructions import Instructions
 from spark_regions.identity.udf.machine import Machine
 from spark_regions.identity.udf.values import (
+    CLASS,
     DATA,
     ITERATOR,
     MAKING,
@@ -80,7 +81,7 @@ def call(
         bind(proof, method, [*receiver(method, callee), *arguments], keywords or {}, spread=keywords is None)
     escaped = [each.returned for each in proof.functions if each.escaped]
     made = mixed([*given, *escaped, replace(callee.part(), address=0)], f"{callee.text}(…)")
-    return replace(made, shared=made.inner or machine.importing, taken=True, literal=False)
+    return proof.hooked(replace(made, shared=made.inner or machine.importing, taken=True, literal=False))
 
 
 def _call_library(
@@ -120,6 +121,8 @@ def _call_library(
         return Value(made.text, known=Guarded(known.path))
     if known.path in proof.allowed.iterators:
         return replace(made, known=ITERATOR, shared=False, address=made.address & ~1)
+    if known.path in proof.allowed.scalars:
+        return Value(made.text)
     if known.path in proof.allowed.passes:
         return proof.hooked(replace(made, shared=made.inner, taken=True, literal=False))
     if known.path == "functools.partial":
@@ -229,7 +232,7 @@ def bind(
     rest = code.co_varnames[count : count + bool(code.co_flags & 0x04)]
     options = code.co_varnames[count + len(rest) : count + len(rest) + bool(code.co_flags & 0x08)]
     lost = DATA
-    if function.escaped:
+    if function.escaped and not function.by_spark:
         kept = proof.shared_arguments
         lost = Value(shared=kept, inner=kept, address=3 if proof.opaque_arguments else 0)
     values: dict[str, list[Value]] = {name: [lost] for name in named} if function.escaped or spread else {}
@@ -245,6 +248,8 @@ def bind(
         for name, value in keywords.items():
             if name in named:
                 values.setdefault(name, []).append(value)
+    if function.kind == "class" and plain:
+        values[plain[0]] = [CLASS]
     for name in named:
         has_default = function.defaulted is None or name in function.defaulted
         if name not in values or (has_default and function.default != DATA):

@@ -15,6 +15,7 @@ from spark_regions.identity.udf.values import (
     NULL,
     Function,
     Guarded,
+    Library,
     Method,
     UserClass,
     Value,
@@ -218,7 +219,8 @@ class Instructions:
     def op_BINARY_SUBSCR(self, stack: Stack, instruction: Any) -> None:  # noqa: N802
         key, owner = stack.pop(), stack.pop()
         self.proof.consumed(self, key)
-        self.proof.leak([key])  # it goes into the KeyError
+        if not isinstance(owner.known, Library | UserClass):
+            self.proof.leak([key])  # it goes into the KeyError
         stack.append(self.proof.item(self, owner))
 
     def op_BINARY_SLICE(self, stack: Stack, instruction: Any) -> None:  # noqa: N802

@@ -182,6 +182,7 @@ class Proof:
         """Where the value goes is not followed from here on: it must be safe whatever is done with it."""
         known = value.known
         if isinstance(known, Function):
+            known.by_spark = known.by_spark and machine is None
             if not known.escaped:
                 known.escaped = True
                 self.changed = True

@@ -15,6 +15,7 @@ from spark_regions.identity.udf.pickled import Pickled
 from spark_regions.identity.udf.proof import Proof
 from spark_regions.identity.udf.source import SourceModules
 from spark_regions.identity.udf.symbols import Symbols
+from spark_regions.identity.udf.values import Function
 
 _ZONE_FILES = ("/etc/localtime", "/etc/timezone", "/usr/share/zoneinfo/tzdata.zi")
 
@@ -29,7 +30,13 @@ def prove(symbols: Symbols, modules: Modules, trusted: Iterable[str] = (), hash_
         raise UdfRefused("UDF_UNPROVEN", "a call when the function is read")
     sources = SourceModules(modules, trusted)
     proof = Proof(allowed(), sources)
-    root = Pickled(proof).value(symbols.root, "the function")
+    pickled = Pickled(proof)
+    root = pickled.value(symbols.root, "the function")
+    # PySpark sends a function and its return type.
+    sent = symbols.root[0] if isinstance(symbols.root, tuple) and symbols.root else symbols.root
+    known = pickled.value(sent).known
+    if isinstance(known, Function):
+        known.by_spark = True
     proof.escape(None, root)
     proof.use("__call__", root if root.shared else root.part())
     proof.settle()

@@ -95,6 +95,7 @@ class Function:
     :param default: any of the defaults of its parameters
     :param defaulted: the parameters that have one; None for any
     :param kind: "static", "class" or "property" where a method is one
+    :param by_spark: nobody but Spark calls it without being seen to, with rows that nobody else holds
     :param cached: what it returned is kept and returned again
     :param at_import: it runs while a module is imported, so what it makes may outlive every call
     """
@@ -113,6 +114,7 @@ class Function:
     default: Value = DATA
     defaulted: frozenset[str] | None = None
     escaped: bool = False
+    by_spark: bool = False
 
     @property
     def name(self) -> str:
