@@ -20,6 +20,12 @@ def cells(name: str) -> dict[str, str]:
     return found
 
 
+def files(source: str) -> tuple[str, dict[str, str]]:
+    """The cell's own source, and the files beside it."""
+    main, *others = ("\n" + source).split("\n#@ ")
+    return main[1:], {name: text for name, _, text in (other.partition("\n") for other in others)}
+
+
 def space_of(source: str) -> dict[str, Any]:
     """What the cell makes, as a script would: `f`, and `args`."""
     space: dict[str, Any] = {"__name__": "__main__", "args": ("env",)}

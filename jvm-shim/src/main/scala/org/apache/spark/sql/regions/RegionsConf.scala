@@ -189,6 +189,7 @@ object RegionsConf {
     plannerPython,
     plannerDeadline,
     plannerStartupDeadline,
+    udfTrustedModules,
     recycleEnabled,
     recycleDir,
     recycleCatalog,
