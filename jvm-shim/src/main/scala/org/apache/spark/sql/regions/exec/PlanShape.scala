@@ -65,6 +65,9 @@ private[regions] object PlanShape {
   private object Unknown extends ControlThrowable
 
   private val longestName = 500
+
+  /** Of attributes that stand for a text. */
+  private val told = ExprId(0)
 }
 
 private final class PlanShape {
@@ -208,11 +211,13 @@ private final class PlanShape {
 
   private def text(expression: Expression): String = {
     if (hasPlan(expression) || expression.exists(_.isInstanceOf[PythonFuncExpression])) throw Unknown
-    val told = expression.transform {
+    val text = expression.transform {
       case alias: Alias => alias.child
-      case a: Attribute => Literal(names.getOrElse(a.exprId, throw Unknown))
+      // Of its type: some functions are made otherwise for another one.
+      case a: Attribute =>
+        AttributeReference(names.getOrElse(a.exprId, throw Unknown), a.dataType, a.nullable)(told)
     }
-    val whole = told.toString
+    val whole = text.toString
     if (whole.length <= longestName) whole else Digest.of("text", Seq(whole))
   }
 }
