@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from spark_regions._version import __version__
 from spark_regions.errors import BatchError, ConfError, JarError, NotActiveError, PlannerError, RegionsError, StoreError
-from spark_regions.pure import pure
 from spark_regions.spark import (
     Later,
     SessionReport,
@@ -19,6 +18,7 @@ from spark_regions.spark import (
     status,
     why_not,
 )
+from spark_regions.trust import pure
 
 __all__ = [
     "BatchError",

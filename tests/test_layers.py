@@ -11,10 +11,10 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "spark_regions"
 
 # What a room may import of ours, besides itself and the leaves that everybody may.
-LEAVES = frozenset({"errors", "conf", "reasons", "progress", "_version", "pure"})
+LEAVES = frozenset({"errors", "conf", "reasons", "progress", "_version", "trust"})
 ALLOWED: dict[str, frozenset[str]] = {
     "_version": frozenset(),
-    "pure": frozenset(),
+    "trust": frozenset(),
     "errors": frozenset(),
     "conf": frozenset(),
     "reasons": frozenset(),
@@ -36,7 +36,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "__init__": frozenset({"spark"}),
     "__main__": frozenset({"cli"}),
 }
-NO_LEAVES = frozenset({"_version", "errors", "conf", "progress", "pure"})
+NO_LEAVES = frozenset({"_version", "errors", "conf", "progress", "trust"})
 
 
 def modules() -> list[Path]:

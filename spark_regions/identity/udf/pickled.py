@@ -25,7 +25,7 @@ from spark_regions.identity.udf.values import (
     mixed,
     shows_address,
 )
-from spark_regions.pure import PURE
+from spark_regions.trust import PURE
 
 _PLAIN = (str, bytes, int, float, bool, type(None))
 _WRAPPED = {"staticmethod": "static", "classmethod": "class", "property": "property"}
