@@ -16,7 +16,7 @@ MAX_STEPS = 400_000
 MAX_DEPTH = 900
 
 CLOUDPICKLE = ("pyspark.cloudpickle.cloudpickle", "pyspark.cloudpickle", "cloudpickle.cloudpickle", "cloudpickle")
-SIDE_EFFECTS = {
+_SIDE_EFFECTS = {
     ("pyspark.accumulators", "_deserialize_accumulator"): "accumulator",
     ("pyspark.core.broadcast", "_from_id"): "broadcast variable",
     ("pyspark.broadcast", "_from_id"): "broadcast variable",
@@ -120,10 +120,7 @@ class _Writer:
 
     def _call(self, call: Call) -> bytes:
         name = cloudpickle_name(call.function)
-        if isinstance(call.function, Global):
-            effect = SIDE_EFFECTS.get((call.function.module, call.function.name))
-            if effect:
-                raise UdfRefused("UDF_SIDE_EFFECT", effect)
+        refuse_side_effect(call.function)
         if name == "_make_function":
             return self._function(call)
         if name == "subimport":
@@ -223,6 +220,15 @@ def _hash(kind: bytes, *parts: bytes) -> bytes:
 
 def cloudpickle_name(function: Any) -> str:
     return function.name if isinstance(function, Global) and function.module in CLOUDPICKLE else ""
+
+
+def refuse_side_effect(function: Any) -> None:
+    """
+    :raises UdfRefused: what it makes has effects beside the function's result
+    """
+    effect = _SIDE_EFFECTS.get((function.module, function.name)) if isinstance(function, Global) else None
+    if effect:
+        raise UdfRefused("UDF_SIDE_EFFECT", effect)
 
 
 def is_code_type(function: Any) -> bool:

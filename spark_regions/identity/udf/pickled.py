@@ -8,7 +8,7 @@ from types import CodeType
 from typing import Any
 
 from spark_regions.errors import UdfRefused
-from spark_regions.identity.udf.canonical import CODE_ARGUMENTS, SIDE_EFFECTS, cloudpickle_name, is_code_type
+from spark_regions.identity.udf.canonical import CODE_ARGUMENTS, cloudpickle_name, is_code_type, refuse_side_effect
 from spark_regions.identity.udf.proof import Proof
 from spark_regions.identity.udf.rules import ARRAYS
 from spark_regions.identity.udf.symbols import Call, Global, Pairs, Unordered
@@ -98,10 +98,7 @@ class Pickled:
 
     def _call(self, call: Call, text: str) -> Value:
         name = cloudpickle_name(call.function)
-        if isinstance(call.function, Global):
-            effect = SIDE_EFFECTS.get((call.function.module, call.function.name))
-            if effect:
-                raise UdfRefused("UDF_SIDE_EFFECT", effect)
+        refuse_side_effect(call.function)
         if name == "_make_function":
             return self._function(call)
         if name == "subimport":

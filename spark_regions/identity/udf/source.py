@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from types import CodeType
 
 from spark_regions.errors import UdfRefused
 from spark_regions.identity.udf.allowed import allowed
@@ -56,10 +55,8 @@ class SourceModules:
     def source(self, name: str) -> SourceModule | None:
         if name not in self._read:
             content = self.modules.source(name)
-            if content is None:
-                self._read[name] = None
-            else:
-                self._read[name] = None  # a circle of imports ends here
+            self._read[name] = None  # a circle of imports ends here
+            if content is not None:
                 self._read[name] = module = SourceModule(self, name, content, self.modules.is_package(name))
                 module.check_patches()
         return self._read[name]
@@ -123,7 +120,6 @@ class SourceModule:
             else:
                 continue
             users.update(name for name, origin in names.items() if self.modules.source(origin) is not None)
-        users |= modules & users
         for statement in ast.walk(self.tree):
             if isinstance(statement, ast.stmt):
                 modules |= _renames(statement, modules) if isinstance(statement, ast.Assign) else set()
@@ -171,7 +167,7 @@ class SourceModule:
         namespace: dict[str, Value] = {}
         for statement in ordered:
             code = compile(ast.Module([statement], []), f"{self.name}.py", "exec", dont_inherit=True)
-            function = Function(_renamed(code, self.name), _Names(self, namespace), at_import=True)
+            function = Function(code.replace(co_name=self.name), self, at_import=True)
             collect_strings(proof, code)
             Machine(proof, function, namespace).run()
         found = namespace.get(name)
@@ -205,24 +201,6 @@ class SourceModule:
             line = _written(function, name, mutable)
             if line:
                 raise UdfRefused("UDF_MUTABLE_STATE", f"{self.name}.{name} is written in line {line} of the module")
-
-
-class _Names:
-    """Names that one statement at the top level sees: those that it made itself first."""
-
-    def __init__(self, module: SourceModule, namespace: dict[str, Value]) -> None:
-        self.module = module
-        self.namespace = namespace
-
-    def lookup(self, proof: Proof, name: str) -> Value | None:
-        return self.module.lookup(proof, name)
-
-    def absolute(self, name: str, level: int) -> str:
-        return self.module.absolute(name, level)
-
-
-def _renamed(code: CodeType, name: str) -> CodeType:
-    return code.replace(co_name=name)
 
 
 def _unless_main(statement: ast.stmt) -> list[ast.stmt]:
