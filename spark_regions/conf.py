@@ -272,6 +272,15 @@ CONFS: tuple[Conf, ...] = (
         " with true, a stored run's digits are kept.",
     ),
     Conf(
+        "spark.regions.recycle.rowOrder",
+        "string",
+        "plain",
+        "runtime",
+        "`plain`: rows come in the order in which plain Spark gives them, also where no ORDER BY says which. `any`:"
+        " more is read back, and where no ORDER BY decides, rows may come in another order.",
+        choices=("plain", "any"),
+    ),
+    Conf(
         "spark.regions.sources.verify",
         "string",
         "listing",

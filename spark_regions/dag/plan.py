@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +11,8 @@ from spark_regions.dag.digests import shape
 from spark_regions.errors import InvalidRequest
 
 MAX_NODES = 20_000
+ROW_ORDER = "ROW_ORDER"
+"""Refusal of a node whose rows, once kept, could not be read in plain Spark's order."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,18 @@ class Plan:
     shared: tuple[Shared, ...] = ()
     repeated: tuple[Repeated, ...] = ()
     equal: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+    def without(self, refused: Collection[tuple[int, str]]) -> Plan:
+        """The plan without what the driver cannot keep: nodes, each with the DataFrame in its place or ""."""
+        if not refused:
+            return self
+        gone = {node for node, name in refused if not name}
+        nodes = {
+            number: replace(node, storable=False, session=False, refusal=ROW_ORDER) if number in gone else node
+            for number, node in self.nodes.items()
+        }
+        shared = tuple(each for each in self.shared if (each.node, each.ref) not in refused)
+        return replace(self, nodes=nodes, shared=shared)
 
     def below(self, node: int) -> Iterator[int]:
         """`node` and everything below it, in pre-order."""

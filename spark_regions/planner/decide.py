@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -89,11 +89,13 @@ def propose(
     parallelism: int,
     now: float,
     recorded: Mapping[int, float] | None = None,
+    unordered: Collection[tuple[int, str]] = (),
 ) -> Proposal:
     """Match, estimate, choose.
 
     :param recorded: wall seconds of each node alone in the last run, where that is being followed: then what this run
         will use again is known, and nothing is stored on suspicion
+    :param unordered: nodes and entries that do not go together, see `match`
     """
     declines: list[Decline] = []
     own = own_seconds(plan, view)
@@ -109,7 +111,7 @@ def propose(
         e for e in entries if e.state == "committed" and not shadowed(e) and not expired(e, confs.ttl_seconds, now)
     ]
     if usable or entries:
-        loads, missed = match(plan, usable, rates, parallelism, own)
+        loads, missed = match(plan, usable, rates, parallelism, own, unordered)
         unusable = [entry for entry in entries if entry not in usable]
         for number, found in match(plan, unusable, rates, parallelism, own)[0].items():
             if number not in loads:

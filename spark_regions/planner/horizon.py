@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spark_regions.costs.rates import Rates
-from spark_regions.dag.plan import Plan, Signature
+from spark_regions.dag.plan import ROW_ORDER, Plan, Signature
 from spark_regions.errors import InvalidRequest
 from spark_regions.recycle.horizon.following import Following, StoredEntry, columns_of
 from spark_regions.recycle.horizon.program import PERSIST, Budget, Make, Schedule
@@ -291,7 +291,7 @@ class Horizon:
         result = schedule.results[make.result]
         node = plan.nodes[now[make.node]]
         recorded = self.steps[place].plan.nodes[make.node]
-        if node.signature is None or recorded.signature is None:
+        if node.signature is None or recorded.signature is None or node.refusal == ROW_ORDER:
             return None
         ref = None
         if result.wide is None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spark_regions.costs.calibrate import observed_rate, observed_ratio, rates_of
 from spark_regions.costs.rates import Rates
-from spark_regions.dag.plan import Plan, parse_plan
+from spark_regions.dag.plan import ROW_ORDER, Plan, parse_plan
 from spark_regions.dag.records import Entry
-from spark_regions.errors import CatalogBusy, StrategyUnknown
+from spark_regions.errors import CatalogBusy, InvalidRequest, StrategyUnknown
 from spark_regions.planner.ahead import Ahead
 from spark_regions.planner.decide import MAX_DECLINES, Confs, Proposal, propose
 from spark_regions.planner.graph import OperatorGraph
@@ -58,6 +58,7 @@ class Remembered:
     :param recalled: nodes that are read from the block manager
     :param widened: nodes that carry columns for other queries
     :param alone: whether nothing is loaded, stored or persisted in it
+    :param actions: the answer's, as long as the driver may still find that they change the order of rows
     """
 
     plan: Plan
@@ -69,6 +70,7 @@ class Remembered:
     recalled: set[int] = field(default_factory=set)
     widened: set[int] = field(default_factory=set)
     alone: bool = True
+    actions: list[dict[str, Any]] = field(default_factory=list)
     decided: float = field(default_factory=time.monotonic)
 
 
@@ -128,7 +130,8 @@ class Session:
 
         :raises InvalidRequest: the message breaks the protocol
         """
-        plan = parse_plan(message)
+        unordered = _unordered(message)
+        plan = parse_plan(message).without(unordered)
         confs = Confs.parse(message.get("confs") or {})
         query = int(message.get("query") or 0)
         parallelism = max(1, int(message.get("parallelism") or 1))
@@ -137,9 +140,12 @@ class Session:
         question = self.ahead.question(message, plan, confs, parallelism)
         if question is not None:
             return question
-        self.counters.decisions += 1
-        remembered = self._remember(query, Remembered(plan, parallelism, message, self._decided))
-        self._decided += 1
+        before = self._take_back(query) if unordered else None
+        if before is None:
+            self.counters.decisions += 1
+            self._decided += 1
+        position = before.position if before else self._decided - 1
+        remembered = self._remember(query, Remembered(plan, parallelism, message, position))
         view = self.graph.view(plan, confs.window)
         cores = {node.signature.core for node in plan.nodes.values() if node.signature}
         cores |= {shared.signature.core for shared in plan.shared}
@@ -149,20 +155,21 @@ class Session:
         entries += self.ahead.persists.entries(cores)
         try:
             recorded = planned.seconds if planned else None
-            proposal = propose(plan, view, entries, rates, confs, parallelism, self.store.clock(), recorded)
+            proposal = propose(plan, view, entries, rates, confs, parallelism, self.store.clock(), recorded, unordered)
         except StrategyUnknown as error:
             return self._answer([], [Decline(plan.root, "UNKNOWN_STRATEGY", str(error))])
         if message.get("mode") == "observe":
             return self._answer([], _observed(proposal) + proposal.declines)
         keeps, refused = planned_keeps(plan, proposal.choice, planned)
-        declines = refused
+        declines = refused + [Decline(node, ROW_ORDER, name) for node, name in sorted(unordered)]
         proposal.shares = [share for share in proposal.shares if not meets(plan, share, keeps)]
         stores = [(stored_point(found, rates, parallelism), "PLANNED") for found in keeps if found.level == STORE]
         narrowed = [
             (self.ahead.narrowed(point) if planned else point, reason) for point, reason in proposal.choice.stores
         ]
         proposal.choice = replace(proposal.choice, stores=(*narrowed, *stores))
-        actions, lost = self._act(proposal, remembered, query, confs, rates)
+        replaced = {name for _, name in unordered}
+        actions, lost = self._act(proposal, remembered, query, confs, rates, replaced)
         declines += lost
         for found in keeps:
             if found.level == PERSIST:
@@ -177,6 +184,7 @@ class Session:
         made = [a["node"] for a in actions if a["kind"] in ("store", "persist") and a.get("ref") is not None]
         remembered.widened |= {below for node in made for below in plan.below(node)}
         remembered.recalled |= {a["node"] for a in actions if a["kind"] in ("recall", "persist")}
+        remembered.actions = actions
         answer = self._answer(actions, declines + proposal.declines)
         answer["regions"] = region_note(plan, proposal, actions, planned, parallelism)
         return answer
@@ -251,8 +259,33 @@ class Session:
             self._over[self._queries.popitem(last=False)[0]] = time.monotonic()
         return remembered
 
+    def _take_back(self, query: int) -> Remembered | None:
+        """Undo an answer that the driver did not apply, since rows would have come in another order."""
+        before = self._queries.pop(query, None)
+        if before is None:
+            return None
+        stored = [str(action["entry"]) for action in before.actions if action["kind"] == "store"]
+        for name in stored:
+            self._writing.pop(name, None)
+            self._held.pop(name, None)
+            self._planned.discard(name)
+        for action in before.actions:
+            if action["kind"] == "persist":
+                self.ahead.persists.drop(str(action["entry"]))
+        if stored or before.loads:
+            self.store.give_up(self.run, [query], ADMIT_SECONDS)
+        self.counters.hits -= sum(action["kind"] in ("load", "recall") for action in before.actions)
+        self.counters.stores -= len(stored)
+        return before
+
     def _act(
-        self, proposal: Proposal, remembered: Remembered, query: int, confs: Confs, rates: Rates
+        self,
+        proposal: Proposal,
+        remembered: Remembered,
+        query: int,
+        confs: Confs,
+        rates: Rates,
+        replaced: Collection[str],
     ) -> tuple[list[dict[str, Any]], list[Decline]]:
         chosen = [(name, proposal.loads[name], reason) for name, reason in sorted(proposal.choice.loads.items())]
         loads = [each for each in chosen if not each[1].entry.persisted]
@@ -273,6 +306,7 @@ class Session:
                 [(entry, _room(entry, point, confs.max_bytes, self.store.clock())) for point, _, entry in stores],
                 confs.max_bytes,
                 ADMIT_SECONDS,
+                replaced,
             )
         except CatalogBusy as error:
             return recalls, [Decline(remembered.plan.root, "CATALOG_BUSY", str(error)[:200])]
@@ -446,6 +480,14 @@ def _room(entry: Entry, point: Point, budget: int, now: float) -> Admit:
         return make_room(known, entry.bytes, density, budget, now, leased).evict
 
     return room
+
+
+def _unordered(message: Mapping[str, Any]) -> frozenset[tuple[int, str]]:
+    """What the driver found of earlier answers about this query: nodes, each with an entry or a DataFrame."""
+    try:
+        return frozenset((int(node), str(name)) for node, name in message.get("unordered") or ())
+    except (TypeError, ValueError) as error:
+        raise InvalidRequest(f"unordered: {error}") from error
 
 
 def _share(share: Share) -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from spark_regions.costs.rates import Rates
@@ -146,6 +146,7 @@ def match(
     rates: Rates,
     parallelism: int,
     own: Mapping[int, Estimate],
+    unordered: Collection[tuple[int, str]] = (),
 ) -> tuple[dict[int, Match], dict[int, NearMiss]]:
     """The cheapest entry for every node that one serves, and for the others the nearest miss.
 
@@ -153,6 +154,8 @@ def match(
     where columns
     have to be computed again, also what the node's own operators on that core were measured at, since a Python function
     may be among them.
+
+    :param unordered: nodes, each with an entry whose rows the driver cannot read in its place in plain Spark's order
     """
     by_core: dict[str, list[Entry]] = {}
     for entry in entries:
@@ -163,7 +166,7 @@ def match(
         if node.signature is None or not node.children:
             continue
         for entry in by_core.get(node.signature.core, ()):
-            if node.session and not entry.persisted:
+            if (node.session and not entry.persisted) or (number, entry.id) in unordered:
                 continue
             result = serves(plan, node.signature, entry_signature(entry))
             if isinstance(result, NearMiss):

@@ -6,7 +6,7 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
@@ -95,12 +95,14 @@ class Store:
         reservations: Iterable[tuple[Entry, Admit]],
         budget: int,
         seconds: float,
+        replaced: Collection[str] = (),
     ) -> tuple[frozenset[str], dict[str, str], dict[str, int]]:
         """Take leases and reserve bytes in one transaction: those of each entry, and more where room is left.
 
         :param leases: (entry, application, query)
         :param reservations: with a function that names what has to be evicted for it, or None where there is no room
         :param budget: bytes that all entries together may take, reservations and files not yet deleted included
+        :param replaced: entries that are no use to the query, so that one with their rows may be stored beside them
         :returns: entries whose lease failed, reservations that failed with their reason code, bytes of the others
         """
         wanted = list(reservations)
@@ -121,7 +123,7 @@ class Store:
                 leased: frozenset[str] | None = None
                 for entry, room in wanted:
                     rivals = records.entries_on(connection, [entry.core])
-                    if any(_same_result(entry, other) for other in rivals):
+                    if any(_same_result(entry, other) and other.id not in replaced for other in rivals):
                         refused[entry.id] = "PENDING_ELSEWHERE"
                         continue
                     if used + entry.bytes <= budget:
@@ -184,7 +186,7 @@ class Store:
         self.catalog.write(lambda connection: records.mark_evicted(connection, [name], reason))
         self._remove_unleased([name])
 
-    def give_up(self, run: Run, queries: Iterable[int]) -> None:
+    def give_up(self, run: Run, queries: Iterable[int], seconds: float | None = None) -> None:
         """End the leases of queries that are over, and what they reserved and did not commit."""
         over = list(queries)
         if not over:
@@ -198,7 +200,7 @@ class Store:
             records.mark_evicted(connection, found, "ANSWER_UNUSED")
             return found
 
-        self._remove_unleased(self.catalog.write(work))
+        self._remove_unleased(self.catalog.write(work, seconds))
 
     def price(self, name: str, seconds: float) -> None:
         """What computing an entry took, where that was not known when it was decided."""

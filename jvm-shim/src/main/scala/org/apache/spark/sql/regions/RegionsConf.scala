@@ -114,6 +114,13 @@ object RegionsConf {
     "Also recycle sums and averages of floating-point values, whose last digits differ between two plain runs.")
     .booleanConf.createWithDefault(false)
 
+  val recycleRowOrder: ConfigEntry[String] = runtime(
+    "recycle.rowOrder",
+    "'plain': rows come in the order in which plain Spark gives them, also where no ORDER BY says which; 'any': more is " +
+      "read back, and such rows may come in another order."
+  )
+    .stringConf.transform(lower).checkValues(Set("plain", "any")).createWithDefault("plain")
+
   val sourcesVerify: ConfigEntry[String] = runtime(
     "sources.verify",
     "How a source file is known again: 'listing' (path, length, time, and an object store's tag) or 'footer' (also a " +
@@ -200,6 +207,7 @@ object RegionsConf {
     recycleFirstUseOverhead,
     recycleNamespace,
     recycleFloatAggregates,
+    recycleRowOrder,
     sourcesVerify,
     sourcesRacySeconds,
     sharingEnabled,

@@ -21,6 +21,8 @@ private[rules] final class Applying(
     signed: SignedQuery,
     shared: Seq[SharedPoint],
     repeated: Seq[RepeatedSubplan],
+    order: RowOrder,
+    opened: OpenedEntries,
     answer: JsonNode) {
 
   private val counters = runtime.counters
@@ -28,7 +30,6 @@ private[rules] final class Applying(
   private val loads = ArrayBuffer.empty[LoadUse]
   private val stores = ArrayBuffer.empty[StoreUse]
   private val persists = ArrayBuffer.empty[PersistUse]
-  private val order = new RowOrder(session, signed)
 
   /** Whether something is read in another order than plain Spark's, which nobody sees. */
   private var reordered = false
@@ -38,10 +39,6 @@ private[rules] final class Applying(
       val node = d.path("node").asInt(0)
       val operator = signed.nodes.lift(node).map(_.operator).getOrElse("")
       notes.decline(node, operator, Refusal(d.path("code").asText, d.path("detail").asText("")))
-    }
-    runtime.recycling.sweep(session, elements(answer, "sweep").map(_.asText))
-    byNode.getOrElse(-1, Nil).filter(_.path("kind").asText == "unpersist").foreach { action =>
-      runtime.recycling.persisted.drop(action.path("entry").asText)
     }
     val plan = if (byNode.keys.forall(_ < 0)) signed.nodes.head.plan else visit(signed.nodes.head)
     runtime.recycling.uses(notes.query, persists.toSeq)
@@ -110,7 +107,7 @@ private[rules] final class Applying(
       entry: String): Either[Refusal, (Recycled, RecycledRelation)] = {
     val digests = texts(action, "columns")
     for {
-      stored <- Entries.open(session, action.path("location").asText, entry)
+      stored <- opened(action.path("location").asText, entry)
       _ <- Either.cond(stored.columns == digests, (), Refusal("ENTRY_DAMAGED", s"$entry holds other columns"))
       attributes = stored.schema.map(f => AttributeReference(f.name, f.dataType, f.nullable, f.metadata)())
       arranged <- arranged(within, node, at, stored.layout)
@@ -128,7 +125,7 @@ private[rules] final class Applying(
       stored: Option[StoredLayout]): Either[Refusal, Option[Arranged]] = {
     val own = if (within eq signed) order else new RowOrder(session, within)
     stored.flatMap(own.arranged(node, _)) match {
-      case None if !order.hidden(at) && own.repeats(node) => Left(Refusal(Applying.rowOrder, node.operator))
+      case None if !order.free(at) && !own.free(node) => Left(Refusal(Applying.rowOrder, node.operator))
       case found =>
         if (found.isEmpty) reordered = true
         Right(found)
@@ -215,7 +212,7 @@ private[rules] final class Applying(
   /** A wider DataFrame in the place of a node can give the node's rows in another order. */
   private def inOrder(node: SignedNode, target: Target): Either[Refusal, Unit] =
     Either.cond(
-      !target.shared || order.hidden(node) || !order.repeats(node) || order.matches(node, target.point),
+      !target.shared || order.fits(node, target.point),
       (),
       Refusal(Applying.rowOrder, node.operator))
 
@@ -348,5 +345,14 @@ private[rules] final class Applying(
 }
 
 private[rules] object Applying {
+
+  /** What an answer asks for that is no part of the query's plan. */
+  def besides(session: SparkSession, runtime: RegionsRuntime, answer: JsonNode): Unit = {
+    runtime.recycling.sweep(session, answer.path("sweep").elements().asScala.map(_.asText).toSeq)
+    answer.path("actions").elements().asScala.filter(_.path("kind").asText == "unpersist").foreach { action =>
+      runtime.recycling.persisted.drop(action.path("entry").asText)
+    }
+  }
+
   val rowOrder = "ROW_ORDER"
 }

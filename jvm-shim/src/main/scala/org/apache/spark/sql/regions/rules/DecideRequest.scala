@@ -29,7 +29,8 @@ private[rules] object DecideRequest {
       signed: SignedPlan,
       shared: Seq[SharedPoint],
       offered: Int,
-      repeated: Seq[RepeatedSubplan]): JMap[String, Any] = {
+      repeated: Seq[RepeatedSubplan],
+      unordered: Seq[(Int, String)] = Nil): JMap[String, Any] = {
     val conf = session.sessionState.conf
     record(
       "type" -> "decide",
@@ -52,6 +53,7 @@ private[rules] object DecideRequest {
       "parallelism" -> session.sparkContext.defaultParallelism,
       "root" -> 0,
       "offered" -> offered,
+      "unordered" -> unordered.map { case (node, name) => List[Any](node, name).asJava }.asJava,
       "nodes" -> signed.nodes.map(node).asJava,
       "expressions" -> signed.expressions.map { case (d, inputs) => d -> inputs.asJava }.asJava,
       "conjunctColumns" -> signed.conjunctColumns.map { case (d, columns) => d -> columns.asJava }.asJava,

@@ -93,19 +93,22 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
 
   private def ask(signed: SignedQuery): Option[Applied] = {
     Stores.awaitCommits(Deciding.commitMillis)
-    val points = new SharedPoints(session, runtime, signed, frames)
-    ask(signed, points, 0, repeated(signed), Deciding.mostAsks)
+    ask(new Deciding.Question(session, runtime, signed, frames, repeatedIn(signed)), 0, Nil, Deciding.mostAsks)
   }
 
+  /**
+   * @param offers how many DataFrames the planner wants to see
+   * @param unordered choices of earlier answers that would change the order of rows
+   */
   @annotation.tailrec
   private def ask(
-      signed: SignedQuery,
-      points: SharedPoints,
+      question: Deciding.Question,
       offers: Int,
-      repeated: Seq[RepeatedSubplan],
+      unordered: Seq[(Int, String)],
       asks: Int): Option[Applied] = {
+    import question._
     val shared = points(offers)
-    val request = DecideRequest(session, runtime, query, signed, shared, offers, repeated)
+    val request = DecideRequest(session, runtime, query, signed, shared, offers, repeated, unordered)
     val began = System.nanoTime()
     val deadline = math.max(DecideRequest.deadlineMillis(session, signed), runtime.patience.millis)
     val answer = runtime.planner.request(request, deadline)
@@ -117,19 +120,26 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
         None
       case Right(decision) if math.min(decision.path("offer").asInt(0), DecideRequest.mostOffers) > offers =>
         // The planner knows this job, and wants to see more of what the query is built on.
-        ask(signed, points, math.min(decision.path("offer").asInt(0), DecideRequest.mostOffers), repeated, asks)
+        ask(question, math.min(decision.path("offer").asInt(0), DecideRequest.mostOffers), unordered, asks)
       case Right(decision) if decision.path("again").asBoolean(false) && asks > 0 =>
         // It is still planning the whole job, which is worth more than this query's start.
-        ask(signed, points, offers, repeated, asks - 1)
+        ask(question, offers, unordered, asks - 1)
       case Right(decision) =>
-        notes.planned(decision)
-        val applied = new Applying(session, runtime, notes, signed, shared, repeated, decision).rewrite()
-        runtime.patience.answered(notes.saving)
-        Some(applied)
+        Applying.besides(session, runtime, decision)
+        val refused = check.refused(decision, shared).filterNot(unordered.contains)
+        if (refused.nonEmpty && unordered.size < Deciding.mostUnordered)
+          ask(question, offers, unordered ++ refused, asks)
+        else {
+          notes.planned(decision)
+          val applied = new Applying(
+            session, runtime, notes, signed, shared, repeated, order, opened, decision).rewrite()
+          runtime.patience.answered(notes.saving)
+          Some(applied)
+        }
     }
   }
 
-  private def repeated(signed: SignedQuery): Seq[RepeatedSubplan] =
+  private def repeatedIn(signed: SignedQuery): Seq[RepeatedSubplan] =
     if (!conf.getConf(RegionsConf.sharingEnabled)) Nil
     else {
       val (found, refused) = new RepeatedSubplans(signed, runtime.recycling.sign(session, _))()
@@ -146,6 +156,22 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
 }
 
 private object Deciding {
+
+  /** What stays the same however often the planner is asked about a query. */
+  final class Question(
+      session: classic.SparkSession,
+      runtime: RegionsRuntime,
+      val signed: SignedQuery,
+      frames: Seq[LogicalPlan],
+      val repeated: Seq[RepeatedSubplan]) {
+    val points = new SharedPoints(session, runtime, signed, frames)
+    val order = new RowOrder(session, signed)
+    val opened = new OpenedEntries(session)
+    val check = new OrderCheck(runtime, signed, order, opened)
+  }
+
+  /** Choices that the planner is told of; after that, what does not fit is left out. */
+  val mostUnordered = 64
 
   /** What was put into a subquery, which was decided on before. */
   def ours(plan: LogicalPlan): Boolean = plan match {

@@ -7,11 +7,13 @@ import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.datasources.WriteFiles
-import org.apache.spark.sql.regions.{SignedNode, SignedPlan}
+import org.apache.spark.sql.regions.{RegionsConf, SignedNode, SignedPlan}
 import org.apache.spark.sql.regions.exec.{Arranged, Layout, Recycled, StoredLayout}
 
 /** In which order plain Spark would give the rows of a query's nodes, and whether anybody would see another one. */
 private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan) {
+  private val anyOrder = session.sessionState.conf.getConf(RegionsConf.recycleRowOrder) == "any"
+
   private lazy val parents: Map[Int, SignedNode] = signed.nodes.flatMap(node => node.children.map(_ -> node)).toMap
 
   private lazy val whole: SparkPlan = RowOrder.plain(session, query(signed.nodes.head.plan))
@@ -40,7 +42,7 @@ private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan) {
   }
 
   /** Another DataFrame's plan in the place of the node, before it has run. */
-  def matches(node: SignedNode, wider: LogicalPlan): Boolean = {
+  private def matches(node: SignedNode, wider: LogicalPlan): Boolean = {
     val (plan, layout) = plain(node)
     RowOrder.alone(session, wider).exists { other =>
       val partitions = plan.outputPartitioning.numPartitions
@@ -48,13 +50,26 @@ private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan) {
     }
   }
 
-  /** Whether each run of plain Spark has the same order: what several executors shuffle arrives as it comes. */
-  def repeats(node: SignedNode): Boolean =
+  /** Whether nobody sees another order of the node's rows: not in this query, or each run of plain Spark has its own. */
+  def free(node: SignedNode): Boolean = anyOrder || hidden(node) || !repeats(node)
+
+  /** Whether rows that were stored as `stored` can be read in the place of the node. */
+  def fits(node: SignedNode, stored: Option[StoredLayout]): Boolean =
+    free(node) || stored.flatMap(arranged(node, _)).isDefined
+
+  /** Whether another DataFrame can be computed in the place of the node. */
+  def fits(node: SignedNode, wider: LogicalPlan): Boolean = free(node) || matches(node, wider)
+
+  /** Whether the node's own rows, once they are stored, could be read in its place. */
+  def repeatable(node: SignedNode): Boolean = free(node) || layout(node).isDefined
+
+  /** What several executors shuffle arrives as it comes. */
+  private def repeats(node: SignedNode): Boolean =
     session.sparkContext.isLocal || !plain(node)._1.exists(_.isInstanceOf[RowOrder.Shuffle])
 
   /** Whether something above gives the same rows in the same order, whatever the order of the node's rows is. */
   @annotation.tailrec
-  def hidden(node: SignedNode): Boolean = parents.get(node.id) match {
+  private def hidden(node: SignedNode): Boolean = parents.get(node.id) match {
     case Some(parent) if parent.signature.isRight =>
       parent.plan match {
         case aggregate: Aggregate if aggregate.groupingExpressions.isEmpty => true

@@ -52,7 +52,7 @@ class ActivationSuite extends munit.FunSuite {
     assertEquals(
       startup,
       Set("enabled", "planner.python", "planner.deadline", "planner.startupDeadline", "recycle.dir",
-        "recycle.catalog", "recycle.namespace", "ui.enabled")
+        "recycle.catalog", "recycle.namespace", "ui.enabled", "udf.trustedModules")
     )
   }
 
