@@ -15,6 +15,7 @@ from types import MappingProxyType
 _TAKEN = {
     "BENEFIT": "The expected uses save more than reading and writing cost",
     "HELD": "The program still refers to this DataFrame and may use it again; given up if writing takes long",
+    "SMALL_RESULT": "An aggregate's few rows, out of much work; given up if they are many or take long to write",
     "SKI_RENTAL": "Recomputing has already cost as much as an entry would have",
     "ALWAYS": "The strategy acts at every eligible point",
     "PLANNED": "Later queries of the job use it, as in its last run",

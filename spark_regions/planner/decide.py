@@ -14,7 +14,7 @@ from spark_regions.dag.records import Entry, GraphView
 from spark_regions.errors import InvalidRequest
 from spark_regions.recycle.admission import expired, shadowed
 from spark_regions.recycle.antichain import Choice, best_antichain
-from spark_regions.recycle.first_use import held_point
+from spark_regions.recycle.first_use import held_point, small_result
 from spark_regions.recycle.frequency import Probability
 from spark_regions.recycle.matching import Match, match
 from spark_regions.recycle.points import Decline, Point, Situation, eligible, points, shared_points
@@ -135,8 +135,8 @@ def propose(
     if recorded is not None:
         fitting = [point for point in fitting if point.expected > 0 or confs.strategy == "always"]
     declines += [Decline(p.node, "TOO_LARGE", f"{p.bytes:.0f} bytes") for p in measured if p.bytes > confs.max_bytes]
-    held = _held(plan, view, confs) if recorded is None else ()
-    situation = Situation(plan, loads, gains, tuple(fitting), candidates, held)
+    first = _first_uses(plan, view, confs, candidates, parallelism) if recorded is None else ()
+    situation = Situation(plan, loads, gains, tuple(fitting), candidates, first)
     choice = strategy(confs.strategy if confs.recycle else "off")(situation)
     if not recycling and loads:
         choice = best_antichain(replace(situation, points=()), lambda point: Decline(point.node, "NOT_CHOSEN"))
@@ -177,8 +177,10 @@ def _each_copy_its_part(
     }
 
 
-def _held(plan: Plan, view: GraphView, confs: Confs) -> tuple[Point, ...]:
-    """DataFrames held by the program of which the graph knows nothing; what it knows is judged by its numbers."""
+def _first_uses(
+    plan: Plan, view: GraphView, confs: Confs, candidates: Collection[int], parallelism: int
+) -> tuple[Point, ...]:
+    """What may be stored though the graph knows nothing of it; what it knows is judged by its numbers."""
     if confs.first_use_overhead <= 0:
         return ()
     unknown = [
@@ -186,7 +188,10 @@ def _held(plan: Plan, view: GraphView, confs: Confs) -> tuple[Point, ...]:
         for shared in plan.shared
         if not any(variant.executions for variant in view.by_core.get(shared.signature.core, ()))
     ]
-    return tuple(point for shared in unknown if (point := held_point(plan, shared)))
+    known = {lineage for lineage, variants in view.variants.items() if any(v.executions for v in variants)}
+    found = [held_point(plan, shared) for shared in unknown]
+    found.append(small_result(plan, candidates, known, parallelism))
+    return tuple(point for point in found if point is not None)
 
 
 def _persists(

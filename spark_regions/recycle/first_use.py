@@ -1,20 +1,26 @@
-"""DataFrames that are stored while the first query built on them runs.
+"""What is stored while the first query that computes it runs.
 
 An unknown result is stored at its second use at the earliest (`ski_rental`): the first two uses both compute it. Where
-the program still holds the DataFrame, another use is likely, and the price of being wrong can be bounded: the tee gives
-up as soon as writing exceeds a share of the query's own work. Whatever follows, writing costs the query at most that
-share more.
+the program still holds the DataFrame, another use is likely, and where an aggregate comes out of much work, its rows
+are few. The price of being wrong can be bounded: the tee gives up as soon as writing exceeds a share of the query's own
+work, or the few bytes. Whatever follows, writing costs the query at most that share more.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from spark_regions.dag.plan import Plan, Shared, Signature
 from spark_regions.recycle.antichain import Choice, positions
 from spark_regions.recycle.points import Point, Situation
 from spark_regions.stats.estimate import Estimate
+from spark_regions.stats.guess import guessed
 
+SMALL_BYTES = 1 << 20
+"""What a result of an aggregate is expected to take at most; it is given up where it grows beyond its reservation."""
+LONG_SECONDS = 3.0
+"""A query that takes less, by a guess, has nothing to spare for writing."""
 MAX_WIDENING = 4.0
 """The most bytes a row may take, as a multiple of what this query needs of it."""
 
@@ -50,13 +56,38 @@ def held_point(plan: Plan, shared: Shared) -> Point | None:
     return replace(unmeasured(shared.node, shared.signature, ref=shared.ref), held=True)
 
 
-def with_held(situation: Situation, choice: Choice) -> Choice:
-    """The choice, and the held points on whose way from root to leaf nothing else is done."""
-    taken = [*choice.loads, *(point.node for point, _ in choice.stores)]
-    place = positions(situation.plan, taken)
-    free = [p for p in situation.held if p.node not in taken and p.node not in place]
-    if not free:
-        return choice
-    nodes = {point.node for point in free}
-    declines = tuple(d for d in choice.declines if d.node not in nodes)
-    return Choice(choice.loads, (*choice.stores, *((point, "HELD") for point in free)), declines)
+def small_result(plan: Plan, eligible: Collection[int], known: Collection[str], parallelism: int) -> Point | None:
+    """The point of a query's topmost result, if it is new, comes from an aggregate and, by its sources, from much work.
+
+    :param eligible: nodes that may be stored
+    :param known: lineages that were measured before
+    """
+    number = plan.root
+    while number not in eligible:
+        if len(plan.nodes[number].children) != 1:
+            return None
+        (number,) = plan.nodes[number].children
+    top = plan.nodes[number].signature
+    aggregate = number
+    while not plan.nodes[aggregate].operator.startswith("Aggregate"):
+        if len(plan.nodes[aggregate].children) != 1:
+            return None
+        (aggregate,) = plan.nodes[aggregate].children
+    if top is None or top.lineage in known:
+        return None
+    seconds = guessed(plan).task_seconds
+    if sum(seconds[below] for below in plan.below(number)) / max(parallelism, 1) < LONG_SECONDS:
+        return None
+    return replace(unmeasured(number, top), held=True, bytes=SMALL_BYTES)
+
+
+def with_first_uses(situation: Situation, choice: Choice) -> Choice:
+    """The choice, and the first uses on whose way from root to leaf nothing else is done."""
+    stores = list(choice.stores)
+    taken = [*choice.loads, *(point.node for point, _ in stores)]
+    for point in situation.first_uses:
+        if point.node not in taken and point.node not in positions(situation.plan, taken):
+            stores.append((point, "SMALL_RESULT" if point.ref is None else "HELD"))
+            taken.append(point.node)
+    nodes = {point.node for point, _ in stores[len(choice.stores) :]}
+    return Choice(choice.loads, tuple(stores), tuple(d for d in choice.declines if d.node not in nodes))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import groupby
 
 from spark_regions.recycle.antichain import Choice, Verdict, best_antichain
-from spark_regions.recycle.first_use import with_held
+from spark_regions.recycle.first_use import with_first_uses
 from spark_regions.recycle.points import Decline, Point, Situation
 from spark_regions.recycle.ski_rental import ski_rental
 
@@ -33,7 +33,7 @@ def choose(situation: Situation) -> Choice:
             f"{expected:.1f} uses of {point.benefit:.2f} s, write {point.write_seconds:.2f} s",
         )
 
-    return with_held(situation, best_antichain(situation, markov))
+    return with_first_uses(situation, best_antichain(situation, markov))
 
 
 def pareto_front(points: Iterable[Point]) -> list[Point]:

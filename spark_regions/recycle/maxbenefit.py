@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from spark_regions.recycle.antichain import Choice, Verdict, best_antichain
-from spark_regions.recycle.first_use import with_held
+from spark_regions.recycle.first_use import with_first_uses
 from spark_regions.recycle.points import Decline, Point, Situation
 
 
 def choose(situation: Situation) -> Choice:
     """Points whose benefit (eq. 1) for one use exceeds their write."""
-    return with_held(situation, best_antichain(situation, maxbenefit))
+    return with_first_uses(situation, best_antichain(situation, maxbenefit))
 
 
 def maxbenefit(point: Point) -> Verdict | Decline:

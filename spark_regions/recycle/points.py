@@ -43,7 +43,7 @@ class Point:
     :param session: uses expected from this session's own repeats
     :param probability: eq. 6
     :param extra_seconds: what computing it now costs beyond the node that it replaces
-    :param held: nothing is known of it, but the program can use it again: stored if that adds little to the query
+    :param held: nothing is known of it: stored if that adds little to the query
     """
 
     node: int
@@ -78,7 +78,7 @@ class Situation:
     :param load_gains: what loading it saves now, in seconds
     :param points: what could be stored
     :param eligible: nodes that may be stored, measured or not
-    :param held: DataFrames that the program holds and that nobody has used before
+    :param first_uses: what nobody has used before: DataFrames that the program holds, the small result of much work
     """
 
     plan: Plan
@@ -86,7 +86,7 @@ class Situation:
     load_gains: Mapping[int, float]
     points: tuple[Point, ...]
     eligible: frozenset[int]
-    held: tuple[Point, ...] = ()
+    first_uses: tuple[Point, ...] = ()
     confs: Mapping[str, str] = field(default_factory=dict)
 
 

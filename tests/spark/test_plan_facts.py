@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import DataFrame, Observation, SparkSession, Window
 from pyspark.sql import functions as F
 
+from spark_regions import decisions
 from tests.harness.chance import one_in
 from tests.harness.session import sibling
 from tests.spark.test_same_rows import OFF, ON, Sides, committed
@@ -252,6 +253,45 @@ def test_order_is_kept_by_loading_and_not_by_declining(sides: Sides, data: Path,
     found = query(sides.on).collect()
     assert (committed(sides.off) - start).loads > 0
     assert found == query(sides.off).collect()
+
+
+def test_another_setting_gets_a_result_of_its_own(
+    both: Callable[[str], Sides], spark: SparkSession, data: Path
+) -> None:
+    """Stored where nothing is coalesced, and asked for where it is: what cannot be read in order is stored again."""
+
+    def query(session: SparkSession) -> DataFrame:
+        return facts(session, data).groupBy("k", "g").agg(F.min("id").alias("m"), F.count("*").alias("n"))
+
+    query(both("static, shuffled").on).collect()
+    start = committed(spark)
+    several = both("coalesced to several")
+    expected = query(several.off).collect()
+    assert query(several.on).collect() == expected
+    stored = committed(spark)
+    assert ((stored - start).stores, (stored - start).loads) == (1, 0)
+    assert "ROW_ORDER" in {each["code"] for made in decisions(several.on)[-20:] for each in made["declines"]}
+    assert query(several.on).collect() == expected
+    loaded = committed(spark)
+    assert ((loaded - stored).stores, (loaded - stored).loads) == (0, 1)
+
+
+def test_rows_come_in_any_order_where_the_user_does_not_care(
+    both: Callable[[str], Sides], spark: SparkSession, data: Path
+) -> None:
+    def wide(session: SparkSession) -> DataFrame:
+        return joined(session, data).where("g <> 2")
+
+    several = both("coalesced to several")
+    free = sibling(spark, ON | CONFS["coalesced to several"] | {"spark.regions.recycle.rowOrder": "any"})
+    wide(several.on).collect()
+    start = committed(spark)
+    expected = sorted(wide(several.off).where("v > 40").collect())
+    assert sorted(wide(several.on).where("v > 40").collect()) == expected
+    between = committed(spark)
+    assert (between - start).loads == 0
+    assert sorted(wide(free).where("v > 50").collect()) == sorted(wide(several.off).where("v > 50").collect())
+    assert (committed(spark) - between).loads == 1
 
 
 # What else is asked of a plan

@@ -107,3 +107,41 @@ def test_until_then_the_wall_clock_tells(session, monkeypatch):
     monkeypatch.setattr(module.time, "monotonic", lambda: later)
     session.observe({"event": "committed", "entry": name, "query": 1, "rows": 1, "bytes": 9, "seconds": 0.5})
     assert price(session) == pytest.approx(8.0, abs=0.6)
+
+
+def large(top="Aggregate", source_bytes=2e9):
+    """A sort over an aggregate over a join: minutes of work by its sources."""
+    tree = plan(
+        {
+            0: ("Sort", None, (1,)),
+            1: (top, signature("agg"), (2,)),
+            2: ("Join", signature("join"), (3, 4)),
+            3: ("Scan", signature("left"), ()),
+            4: ("Scan", signature("right"), ()),
+        }
+    )
+    nodes = dict(tree.nodes) | {3: replace(tree.nodes[3], source_bytes=source_bytes)}
+    return replace(tree, nodes=nodes)
+
+
+def test_the_small_result_of_much_work_is_stored_when_first_seen():
+    assert chosen(large())[0] == [(None, 1, "SMALL_RESULT")]
+
+
+@pytest.mark.parametrize(
+    ("tree", "view", "confs"),
+    [
+        (large(top="Project"), view_of(), CONFS),  # as many rows as the join
+        (large(source_bytes=1e6), view_of(), CONFS),
+        (large(), view_of(variant(signature("agg"), total=0.01)), CONFS),
+        (large(), view_of(), replace(CONFS, first_use_overhead=0.0)),
+        (large(), view_of(), replace(CONFS, strategy="latest")),
+    ],
+)
+def test_other_results_wait_for_their_second_use(tree, view, confs):
+    assert chosen(tree, view, confs=confs)[0] == []
+
+
+def test_above_a_held_frame_the_frame_is_stored():
+    shared = Shared("s0", 2, 1, signature("join", ["a", "b"]), 30.0, True)
+    assert chosen(replace(large(), shared=(shared,)))[0] == [("s0", 2, "HELD")]

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import pytest
+import sqlalchemy as sa
 from wire_client import MEASURED, decide, executed, node, report
 
 from spark_regions.dag.plan import parse_plan
+from spark_regions.errors import InvalidRequest
 from spark_regions.planner import session as module
 from spark_regions.planner.graph import OperatorGraph
 from spark_regions.planner.observe import learn
 from spark_regions.store.admin import list_entries
+from spark_regions.store.schema import LEASE
 
 
 def run(session, query):
@@ -63,6 +66,75 @@ def test_the_measured_saving_is_kept_with_the_entry(session):
     assert kept.predicted_seconds == pytest.approx(load["saving"], abs=0.01)
     assert kept.measured_seconds == pytest.approx(5.5 - 0.05 - 0.03, abs=0.01)
     assert kept.contradictions == 0
+
+
+def stored_once(session):
+    """Two runs of the report; the second one stores its rows."""
+    run(session, 1)
+    (store,) = run(session, 2)["actions"]
+    session.observe(
+        {"event": "committed", "entry": store["entry"], "query": 2, "rows": 100, "bytes": 3000, "seconds": 1}
+    )
+    return store["entry"]
+
+
+def leases(session):
+    return session.store.catalog.read(lambda connection: connection.execute(sa.select(LEASE.c.entry)).all())
+
+
+def test_an_answer_that_changes_the_order_of_rows_is_taken_back(session):
+    first = stored_once(session)
+    (load,) = session.decide(decide(report(), 3))["actions"]
+    assert (load["kind"], load["entry"]) == ("load", first)
+    assert leases(session) == [(first,)]
+    before = vars_of(session)
+    answer = session.decide(decide(report(), 3, unordered=[[0, first]]))
+    (store,) = answer["actions"]
+    # Its own rows may be stored beside those that are of no use here.
+    assert (store["kind"], store["node"]) == ("store", 0)
+    assert {"node": 0, "code": "ROW_ORDER", "detail": first} in answer["declines"]
+    assert leases(session) == []
+    assert vars_of(session) == {**before, "hits": before["hits"] - 1, "stores": before["stores"] + 1}
+    # Nor could those be read: nothing is stored there, and what was reserved is free again.
+    answer = session.decide(decide(report(), 3, unordered=[[0, first], [0, ""]]))
+    assert [action["kind"] for action in answer["actions"] if action["node"] == 0] == []
+    assert store["entry"] not in {entry.id for entry in list_entries(session.store)}
+    assert session._queries[3].position == 2
+
+
+def test_the_later_entry_takes_the_place_of_the_one_that_did_not_fit(session):
+    first = stored_once(session)
+    (store,) = session.decide(decide(report(), 3, unordered=[[0, first]]))["actions"]
+    session.observe({"event": "executed", **executed(report(), 3)})
+    session.observe(
+        {"event": "committed", "entry": store["entry"], "query": 3, "rows": 100, "bytes": 3000, "seconds": 1}
+    )
+    assert [entry.id for entry in list_entries(session.store)] == [store["entry"]]
+    (load,) = session.decide(decide(report(), 4))["actions"]
+    assert (load["kind"], load["entry"]) == ("load", store["entry"])
+
+
+def test_a_dataframe_that_does_not_fit_is_not_asked_for_again(session):
+    message = decide(report(), 1, confs={"firstUseOverhead": 0.1})
+    top = message["nodes"][0]
+    shared = {key: top[key] for key in ("lineage", "core", "conjuncts", "columns")}
+    message["shared"] = [{"ref": "s0", "node": 0, "seen": 1, "held": True, "rowBytes": 1, **shared}]
+    assert [action["ref"] for action in session.decide(message)["actions"]] == ["s0"]
+    answer = session.decide(message | {"unordered": [[0, "s0"]]})
+    assert answer["actions"] == []
+    assert {"node": 0, "code": "ROW_ORDER", "detail": "s0"} in answer["declines"]
+    assert list_entries(session.store) == []
+
+
+@pytest.mark.parametrize("unordered", [[[0]], [["x", "e"]], 7])
+def test_what_is_told_of_orders_is_checked(session, unordered):
+    with pytest.raises(InvalidRequest, match="unordered"):
+        session.decide(decide(report(), 1, unordered=unordered))
+
+
+def vars_of(session):
+    counters = session.counters
+    return {name: getattr(counters, name) for name in counters.__slots__}
 
 
 def test_copies_that_are_loaded_share_one_saving(session):

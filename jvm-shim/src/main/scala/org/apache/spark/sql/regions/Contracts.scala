@@ -108,7 +108,7 @@ final case class StoreOrder(
     inputs: Seq[InputListing],
     query: Long,
     onEnd: StoreOutcome => Unit,
-    layout: Option[Layout] = None)
+    layout: () => Option[Layout] = () => None)
 
 /** The connection to the planner. Calls never throw: a failure is a [[Refusal]]. */
 trait Planner {

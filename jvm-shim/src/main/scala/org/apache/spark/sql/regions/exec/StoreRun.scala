@@ -30,7 +30,7 @@ private[exec] final class StoreRun(val order: StoreOrder) extends Logging {
   private var indeterminate = false
   private var ownsDirectory = false
   private var schema: StructType = _
-  private var layout = Option.empty[StoredLayout]
+  @volatile private var layout = Option.empty[StoredLayout]
   private var conf: Configuration = _
   private val kept = mutable.LongMap.empty[PartitionReport]
   private var bytes = 0L
@@ -75,7 +75,8 @@ private[exec] final class StoreRun(val order: StoreOrder) extends Logging {
     ownsDirectory = true
     StoreFiles.makeDirectory(fs, directory)
     partitions = rdd.getNumPartitions
-    layout = order.layout.map(Layout.stored(_, plan, partitions))
+    // Before the commit on the same thread, and beside the query.
+    Stores.later { layout = order.layout().map(Layout.stored(_, plan, partitions)) }
     indeterminate = rdd.outputDeterministicLevel == DeterministicLevel.INDETERMINATE
     val reports = new StoreReports(this)
     session.sparkContext.register(reports)

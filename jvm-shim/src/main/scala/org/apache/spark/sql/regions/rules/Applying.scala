@@ -204,10 +204,10 @@ private[rules] final class Applying(
     }
   }
 
-  private def layout(node: SignedNode, target: Target): Option[Layout] =
-    if (reordered) None
+  private def layout(node: SignedNode, target: Target): () => Option[Layout] =
+    if (reordered) () => None
     else if (target.shared) RowOrder.alone(session, target.point)
-    else order.layout(node)
+    else order.later(node)
 
   /** A wider DataFrame in the place of a node can give the node's rows in another order. */
   private def inOrder(node: SignedNode, target: Target): Either[Refusal, Unit] =
@@ -252,7 +252,7 @@ private[rules] final class Applying(
       columns.map(_._1),
       target.signature.conjuncts.toSet,
       action.path("level").asText("MEMORY_AND_DISK"),
-      layout(node, target).map(StoredLayout(_, -1, planned = false, single = false, Nil))
+      layout(node, target)().map(StoredLayout(_, -1, planned = false, single = false, Nil))
     )
     counters.add(Counters.persists)
     recall(node, action, entry, computes = true)

@@ -126,7 +126,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
         ask(question, offers, unordered, asks - 1)
       case Right(decision) =>
         Applying.besides(session, runtime, decision)
-        val refused = check.refused(decision, shared).filterNot(unordered.contains)
+        val refused = check.refused(decision, shared, unordered.nonEmpty).filterNot(unordered.contains)
         if (refused.nonEmpty && unordered.size < Deciding.mostUnordered)
           ask(question, offers, unordered ++ refused, asks)
         else {

@@ -21,17 +21,28 @@ private[rules] final class OpenedEntries(session: SparkSession) {
  * Which of the planner's choices would give rows in another order than plain Spark, where somebody sees it. Asked before anything
  * is changed, so that the planner can choose something else.
  */
-private[rules] final class OrderCheck(runtime: RegionsRuntime, signed: SignedQuery, order: RowOrder, opened: OpenedEntries) {
+private[rules] final class OrderCheck(
+    runtime: RegionsRuntime,
+    signed: SignedQuery,
+    order: RowOrder,
+    opened: OpenedEntries) {
 
-  /** @return node and entry of a read, node and DataFrame of what would be kept, or node and "" of its own result */
-  def refused(answer: JsonNode, shared: Seq[SharedPoint]): Seq[(Int, String)] = for {
+  /**
+   * @param again whether something was refused before: whether a node's own rows have a known order is found out beside the query
+   * else, and a store in vain is done once only
+   * @return node and entry of a read, node and DataFrame of what would be kept, or node and "" of its own result */
+  def refused(answer: JsonNode, shared: Seq[SharedPoint], again: Boolean): Seq[(Int, String)] = for {
     action <- answer.path("actions").elements().asScala.toSeq
     node <- signed.nodes.lift(action.path("node").asInt(-1))
     // Of a read of another query's part of the plan nothing is known until it is put there.
-    name <- refused(node, action, shared)
+    name <- refused(node, action, shared, again)
   } yield node.id -> name
 
-  private def refused(node: SignedNode, action: JsonNode, shared: Seq[SharedPoint]): Option[String] = {
+  private def refused(
+      node: SignedNode,
+      action: JsonNode,
+      shared: Seq[SharedPoint],
+      again: Boolean): Option[String] = {
     val entry = action.path("entry").asText("")
     action.path("kind").asText match {
       case "load" =>
@@ -41,6 +52,7 @@ private[rules] final class OrderCheck(runtime: RegionsRuntime, signed: SignedQue
       case "store" | "persist" if action.hasNonNull("ref") =>
         val ref = action.path("ref").asText
         shared.find(_.ref == ref).filterNot(point => order.fits(node, point.plan)).map(_ => ref)
+      case "store" if !again => None
       case "store" | "persist" => if (order.repeatable(node)) None else Some("")
       case _ => None
     }

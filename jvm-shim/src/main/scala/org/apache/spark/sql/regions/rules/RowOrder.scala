@@ -34,7 +34,19 @@ private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan) {
     }
   )
 
-  def layout(node: SignedNode): Option[Layout] = plain(node)._2
+  private def layout(node: SignedNode): Option[Layout] = plain(node)._2
+
+  /** Finds the layout when it is asked for, which may be beside the query. */
+  def later(node: SignedNode): () => Option[Layout] = found.get(node.id).map { case (_, layout) => () => layout }
+    .getOrElse {
+      // Copies: the query goes on with its own.
+      val own = node.plan.clone()
+      val around = if (inSubquery(node)) own else query(signed.nodes.head.plan).clone()
+      RowOrder.beside(session) {
+        val plan = RowOrder.plain(session, own)
+        Layout.of(plan, if (around eq own) plan else RowOrder.plain(session, around))
+      }
+    }
 
   def arranged(node: SignedNode, stored: StoredLayout): Option[Arranged] = {
     val (plan, layout) = plain(node)
@@ -44,7 +56,7 @@ private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan) {
   /** Another DataFrame's plan in the place of the node, before it has run. */
   private def matches(node: SignedNode, wider: LogicalPlan): Boolean = {
     val (plan, layout) = plain(node)
-    RowOrder.alone(session, wider).exists { other =>
+    RowOrder.alone(session, wider)().exists { other =>
       val partitions = plan.outputPartitioning.numPartitions
       layout.exists(Layout.arranged(_, plan, StoredLayout(other, partitions, true, false, Nil)).isDefined)
     }
@@ -99,9 +111,19 @@ private[rules] object RowOrder {
   def plain(session: SparkSession, plan: LogicalPlan): SparkPlan = Recycled.physical(session, plan)
 
   /** The layout of a plan that is a query by itself. */
-  def alone(session: SparkSession, plan: LogicalPlan): Option[Layout] = {
-    val physical = plain(session, plan)
-    Layout.of(physical, physical)
+  def alone(session: SparkSession, plan: LogicalPlan): () => Option[Layout] = {
+    val own = plan.clone()
+    beside(session) {
+      val physical = plain(session, own)
+      Layout.of(physical, physical)
+    }
+  }
+
+  /** Planned with the settings of now, or not at all. */
+  private def beside(session: SparkSession)(layout: => Option[Layout]): () => Option[Layout] = {
+    def settings = session.sessionState.conf.getAllConfs
+    val now = settings
+    () => session.withActive(layout).filter(_ => settings == now)
   }
 
   /** No two different rows are ties. */

@@ -51,8 +51,17 @@ class ActivationSuite extends munit.FunSuite {
     val startup = RegionsConf.entries.filter(RegionsConf.isStartup).map(_.key.stripPrefix(RegionsConf.prefix)).toSet
     assertEquals(
       startup,
-      Set("enabled", "planner.python", "planner.deadline", "planner.startupDeadline", "recycle.dir",
-        "recycle.catalog", "recycle.namespace", "ui.enabled", "udf.trustedModules")
+      Set(
+        "enabled",
+        "planner.python",
+        "planner.deadline",
+        "planner.startupDeadline",
+        "recycle.dir",
+        "recycle.catalog",
+        "recycle.namespace",
+        "ui.enabled",
+        "udf.trustedModules"
+      )
     )
   }
 
