@@ -38,7 +38,7 @@ from examples import data
 NOTHING_KEPT = {"spark.regions.recycle.strategy": "off", "spark.regions.persist.enabled": "false"}
 FORCED: dict[str, dict[str, str] | None] = {
     "plain": None,
-    "always": NOTHING_KEPT | {"spark.regions.skew.strategy": "always"},
+    "always": NOTHING_KEPT | {"spark.regions.skew.strategy": "always", "spark.regions.recycle.rowOrder": "any"},
 }
 TURNS = {"without": "false", "with": "true", "again": "false"}
 REPAIRED = {side: {"spark.regions.skew.enabled": value} for side, value in TURNS.items()}

@@ -21,6 +21,8 @@ log = logging.getLogger("spark_regions.planner")
 
 MAX_GREETING_BYTES = 1 << 20
 LAST_WRITE_SECONDS = 0.05
+LAST_MESSAGE_SECONDS = 0.7
+"""Less than the driver waits for this process to end."""
 HELLO_SECONDS = 10.0
 
 
@@ -49,6 +51,8 @@ def main() -> int:
     with contextlib.suppress(OSError):
         while os.read(sys.stdin.fileno(), 65536):
             pass
+    # What the driver said last, its end among it, may still be on its way through the connection.
+    service.over.wait(LAST_MESSAGE_SECONDS)
     service.close(LAST_WRITE_SECONDS)
     sys.stderr.flush()
     # Not sys.exit: it would wait for threads that may hold a lock.
@@ -103,6 +107,7 @@ def _serve(connection: socket.socket, service: Service, token: str) -> None:
             log.warning("connection ended: %s", error)
         except Exception:
             log.exception("connection ended")
+    service.over.set()
 
 
 def _shake_hands(connection: socket.socket, service: Service, token: str) -> bool:

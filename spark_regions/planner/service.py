@@ -48,6 +48,7 @@ class Service:
         self._lock = threading.RLock()
         self._details: Details | None = None
         self._closing = threading.Event()
+        self.over = threading.Event()
         self._opened = threading.Event()
 
     def warm(self) -> None:
@@ -180,6 +181,8 @@ class Service:
         with self._lock:
             if self.session is not None:
                 self.session.observe(message)
+        if message.get("event") == "end":
+            self.over.set()
 
     def _digest(self, message: Mapping[str, Any]) -> dict[str, Any]:
         from spark_regions.identity.udf.request import digest_functions

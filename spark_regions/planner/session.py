@@ -299,7 +299,7 @@ class Session:
             if confs.max_bytes > 0
         ]
         if not loads and not stores:
-            return recalls, []
+            return recalls, [Decline(point.node, "OVER_BUDGET", "no bytes") for point, _ in proposal.choice.stores]
         try:
             gone, refused, reserved = self.store.admit(
                 [(match.entry.id, self.run.application, query) for _, match, _ in loads],

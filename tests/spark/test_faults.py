@@ -168,7 +168,6 @@ def test_bad_values_are_refused_at_the_start_and_later(
 # The store
 
 
-@pytest.mark.xfail(strict=False, reason="the first query of a driver may have no decision to tell")
 def test_missing_recycle_dir_is_made_and_the_budget_kept(
     spark: Driver, source: Path, tmp_path: Path, plain: list[list[str]]
 ) -> None:

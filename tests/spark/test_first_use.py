@@ -19,13 +19,13 @@ from tests.tpc.rows import difference, outcome
 pytestmark = pytest.mark.spark
 
 
-# Adaptive execution coalesces by sizes, so that a wider DataFrame is not shown to come in the same order (`ROW_ORDER`).
-STATIC = {"spark.sql.adaptive.enabled": "false"}
+# Adaptive execution coalesces by sizes, so that a wider DataFrame is not shown to come in the same order.
+ANY = {"spark.regions.recycle.rowOrder": "any"}
 
 
 @pytest.fixture(scope="module")
 def on(spark: SparkSession) -> SparkSession:
-    return sibling(spark, {"spark.sql.planChangeValidation": "true"} | STATIC)
+    return sibling(spark, {"spark.sql.planChangeValidation": "true"} | ANY)
 
 
 @pytest.fixture
@@ -58,7 +58,6 @@ def reasons(session: SparkSession, kind: str) -> list[object]:
     return [decision["code"] for decision in decisions(session) if decision["kind"] == kind]
 
 
-@pytest.mark.xfail(strict=False, reason="a wider DataFrame is declined where its order is not shown: ROW_ORDER")
 def test_the_second_query_over_a_held_frame_reads_what_the_first_one_left(on: SparkSession, folder: str) -> None:
     held = matched(on, folder)
     start = committed(on)
@@ -107,7 +106,7 @@ def test_a_python_function_that_the_query_does_not_need_is_not_called_for_it(on:
 
 def test_what_takes_longer_to_write_than_to_compute_is_given_up(spark: SparkSession, folder: str) -> None:
     """The share is so small that any write exceeds it once its grace is over."""
-    narrow = sibling(spark, {"spark.regions.recycle.firstUseOverhead": "0.001"} | STATIC)
+    narrow = sibling(spark, {"spark.regions.recycle.firstUseOverhead": "0.001"} | ANY)
     texts = [F.concat("text", F.lit(str(i))).alias(f"c{i}") for i in range(12)]
     held = narrow.read.parquet(folder).select("k", *texts).distinct()
     start = committed(narrow)

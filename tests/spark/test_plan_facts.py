@@ -174,17 +174,14 @@ NARROWED: dict[str, tuple[Query, Callable[[DataFrame], DataFrame]]] = {
 }
 
 
-# Still in another order: seen, and not understood.
-OPEN = ("apply in pandas", "apply in pandas to an aggregate", "python function")
 UNORDERED = ("sort with ties", "sort of an aggregate")
 """Plain Spark cuts the ranges of a sort by a sample that differs from run to run."""
 
 
 def drawn(names: Iterable[str]) -> list[Any]:
     """All in the setting that rearranges most, and of the others those that this commit draws."""
-    known = pytest.mark.xfail(strict=False, reason="rows come in another order beside a Python function")
     return [
-        pytest.param(setting, name, marks=known if name in OPEN else ())
+        pytest.param(setting, name)
         for setting in CONFS
         for name in names
         if setting == "coalesced to several" or one_in(f"{setting}: {name}", 3)
@@ -243,7 +240,7 @@ def test_what_is_left_of_a_stored_result_keeps_its_order(
         committed(both_sides.off)
 
 
-@pytest.mark.parametrize("name", ["filter and project", "join", "aggregate", "aggregate of a join"])
+@pytest.mark.parametrize("name", ["filter and project", "join", "aggregate", "aggregate of a join", "window", "union"])
 def test_order_is_kept_by_loading_and_not_by_declining(sides: Sides, data: Path, name: str) -> None:
     def query(spark: SparkSession) -> DataFrame:
         return QUERIES[name](spark, data)

@@ -28,7 +28,7 @@ PLAIN = OFF | SHUFFLED | {"spark.regions.skew.enabled": "false"}
 ALWAYS = (
     SHUFFLED
     | {"spark.regions.recycle.strategy": "off", "spark.regions.skew.strategy": "always"}
-    | {"spark.regions.skew.enabled": "true"}
+    | {"spark.regions.skew.enabled": "true", "spark.regions.recycle.rowOrder": "any"}
 )
 SPLITS = "split_by_records"
 
@@ -466,3 +466,26 @@ def test_explain_says_what_was_done(spark: SparkSession, always: SparkSession) -
     assert "unmatched rows apart" in text
     assert "SkewRead" in text
     assert "measured at SortMergeJoin FullOuter [MEASURED]: stage" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "arranged"),
+    [
+        ("SELECT l.n, r.n AS m FROM heavy0 l JOIN light0 r ON l.k_int = r.k_int", False),
+        ("SELECT count(*), sum(l.n) FROM heavy0 l JOIN light0 r ON l.k_int = r.k_int", True),
+        ("SELECT n, row_number() OVER (PARTITION BY k_int ORDER BY n) AS i FROM heavy0", False),
+        ("SELECT k_int, count(*) AS n FROM heavy0 GROUP BY k_int", False),
+        ("SELECT k_int, count(*) AS n FROM heavy0 GROUP BY k_int ORDER BY k_int, n", None),
+        ("SELECT n, v FROM heavy0 ORDER BY v", False),
+    ],
+)
+def test_nothing_is_arranged_where_somebody_sees_the_order(
+    spark: SparkSession, tables: Path, text: str, arranged: bool | None
+) -> None:
+    """Where several executors shuffle, each run of plain Spark has an order of its own; here it has one."""
+    ordered = session_of(spark, tables, ALWAYS | {"spark.regions.recycle.rowOrder": "plain"})
+    plain = session_of(spark, tables, PLAIN)
+    before = seen(spark)
+    assert ordered.sql(text).collect() == plain.sql(text).collect()
+    if arranged is not None:
+        assert (sum(kinds(spark, before).values()) > 0) is arranged

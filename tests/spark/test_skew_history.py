@@ -18,6 +18,7 @@ COST = SHUFFLED | {
     "spark.regions.recycle.strategy": "off",
     "spark.regions.skew.enabled": "true",
     "spark.regions.skew.strategy": "cost",
+    "spark.regions.recycle.rowOrder": "any",
 }
 
 

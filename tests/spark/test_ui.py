@@ -217,6 +217,7 @@ SKEWED = (
 SKEW = {
     "spark.regions.skew.enabled": "true",
     "spark.regions.skew.strategy": "always",
+    "spark.regions.recycle.rowOrder": "any",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.shuffle.partitions": "12",
 }

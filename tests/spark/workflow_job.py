@@ -50,7 +50,7 @@ def main() -> None:
     if store:
         options = {"planner_deadline": "60s", "recycle_max_bytes": "0", "persist_max_bytes": "100m"}
         options["sources_racy_seconds"] = "0"
-        builder = spark_regions.configure(builder, recycle_dir=store, strict=True, **options)
+        builder = spark_regions.configure(builder, recycle_dir=store, strict=True, recycle_row_order="any", **options)
     spark = builder.getOrCreate()
     frames = queries(spark, data)
     if "batch" in sys.argv:

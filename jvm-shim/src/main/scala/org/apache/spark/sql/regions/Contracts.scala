@@ -80,6 +80,9 @@ object Tags {
   /** Lineage of the rows that a logical node produces; survives later optimizer rules, read by the profiler. */
   val lineage: TreeNodeTag[String] = TreeNodeTag[String]("spark_regions.lineage")
 
+  /** Nobody sees in which order the logical node's input comes, nor its rows. */
+  val anyOrder: TreeNodeTag[Boolean] = TreeNodeTag[Boolean]("spark_regions.anyOrder")
+
   /** Number of the query that a logical node was signed for. */
   val query: TreeNodeTag[Long] = TreeNodeTag[Long]("spark_regions.query")
 }

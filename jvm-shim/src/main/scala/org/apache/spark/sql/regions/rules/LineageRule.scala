@@ -72,6 +72,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
     noteRefusals(signed)
     // Before the plan is rewritten: the nodes above a load or a store are copies, which take the marks along.
     runtime.queries.register(query, signed, Nil, Nil)
+    new RowOrder(session, signed).mark()
     val applied =
       if (!signed.nodes.exists(n => n.signature.isRight && n.children.nonEmpty)) None
       else if (conf.getConf(RegionsConf.plannerDeadline) == 0) {

@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.datasources.WriteFiles
-import org.apache.spark.sql.regions.{RegionsConf, SignedNode, SignedPlan}
+import org.apache.spark.sql.regions.{RegionsConf, SignedNode, SignedPlan, Tags}
 import org.apache.spark.sql.regions.exec.{Arranged, Layout, Recycled, StoredLayout}
 
 /** In which order plain Spark would give the rows of a query's nodes, and whether anybody would see another one. */
@@ -35,6 +35,12 @@ private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan) {
   )
 
   private def layout(node: SignedNode): Option[Layout] = plain(node)._2
+
+  /** Marks the nodes whose tasks may be arranged otherwise. */
+  def mark(): Unit = signed.nodes.foreach { node =>
+    if (node.signature.isRight && (RowOrder.single(node.plan) || hidden(node)))
+      node.plan.setTagValue(Tags.anyOrder, true)
+  }
 
   /** Finds the layout when it is asked for, which may be beside the query. */
   def later(node: SignedNode): () => Option[Layout] = found.get(node.id).map { case (_, layout) => () => layout }
@@ -84,7 +90,7 @@ private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan) {
   private def hidden(node: SignedNode): Boolean = parents.get(node.id) match {
     case Some(parent) if parent.signature.isRight =>
       parent.plan match {
-        case aggregate: Aggregate if aggregate.groupingExpressions.isEmpty => true
+        case aggregate if RowOrder.single(aggregate) => true
         case sort: Sort if sort.global && RowOrder.total(sort) => true
         case other if scalar(other, node.plan) => true
         case _ => hidden(parent)
@@ -105,7 +111,7 @@ private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan) {
   }
 }
 
-private[rules] object RowOrder {
+private[regions] object RowOrder {
   type Shuffle = org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
 
   def plain(session: SparkSession, plan: LogicalPlan): SparkPlan = Recycled.physical(session, plan)
@@ -124,6 +130,25 @@ private[rules] object RowOrder {
     def settings = session.sessionState.conf.getAllConfs
     val now = settings
     () => session.withActive(layout).filter(_ => settings == now)
+  }
+
+  private def single(plan: LogicalPlan): Boolean = plan match {
+    case aggregate: Aggregate => aggregate.groupingExpressions.isEmpty
+    case _ => false
+  }
+
+  /** Whether somebody may see the order of what a physical operator makes: each run of plain Spark has the same here. */
+  def seen(session: SparkSession, plan: SparkPlan): Boolean =
+    session.sparkContext.isLocal && session.sessionState.conf.getConf(RegionsConf.recycleRowOrder) == "plain" &&
+      !plan.logicalLink.exists(unordered)
+
+  /** Projections and filters may be newer than the marks. */
+  @annotation.tailrec
+  private def unordered(plan: LogicalPlan): Boolean = plan match {
+    case marked if marked.getTagValue(Tags.anyOrder).isDefined => true
+    case Project(_, child) => unordered(child)
+    case Filter(_, child) => unordered(child)
+    case _ => false
   }
 
   /** No two different rows are ties. */

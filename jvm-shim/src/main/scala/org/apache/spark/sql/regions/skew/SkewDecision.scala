@@ -6,8 +6,9 @@ import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.exchange.ValidateRequirements
+import org.apache.spark.sql.execution.exchange.{Exchange, ValidateRequirements}
 import org.apache.spark.sql.regions._
+import org.apache.spark.sql.regions.rules.RowOrder
 
 /** One group of inputs of a stage that is about to run: measured, asked about, and arranged otherwise. */
 private[skew] final class SkewDecision(session: SparkSession, runtime: RegionsRuntime, group: ReduceGroup) {
@@ -26,8 +27,8 @@ private[skew] final class SkewDecision(session: SparkSession, runtime: RegionsRu
     }
 
   private def decided(plan: SparkPlan, query: Long): SparkPlan =
-    if (group.fixed.isDefined) {
-      if (worthTelling) note(query, None, 0).refused(group.fixed.get, Nil)
+    if (fixed.isDefined) {
+      if (worthTelling) note(query, None, 0).refused(fixed.get, Nil)
       plan
     } else {
       // Far less than starting the tasks takes.
@@ -61,6 +62,12 @@ private[skew] final class SkewDecision(session: SparkSession, runtime: RegionsRu
       }
       plan
     }
+
+  private lazy val fixed = group.fixed.orElse(Option.when(ordered)(Refusal("ROW_ORDER", group.name)))
+
+  /** Whether somebody may see in which order the stage has its rows. An exchange is linked to what reads it. */
+  private def ordered: Boolean =
+    group.path.find(p => !p.isInstanceOf[Exchange] && p.logicalLink.isDefined).forall(RowOrder.seen(session, _))
 
   private def note(query: Long, refusal: Option[Refusal], plannerMillis: Double): SkewNote =
     SkewNote(runtime, session, query, group.name, refusal, group.inputs.map(_.stage), started, plannerMillis)

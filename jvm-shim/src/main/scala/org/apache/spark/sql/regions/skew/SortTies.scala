@@ -13,6 +13,7 @@ import org.apache.spark.sql.execution.command.DataWritingCommandExec
 import org.apache.spark.sql.execution.datasources.WriteFilesExec
 import org.apache.spark.sql.execution.exchange.{ENSURE_REQUIREMENTS, ShuffleExchangeExec, ValidateRequirements}
 import org.apache.spark.sql.regions._
+import org.apache.spark.sql.regions.rules.RowOrder
 
 /**
  * Lets the rows of one sort key go to several ranges of a global sort, before its shuffle is written.
@@ -69,6 +70,7 @@ private final class SortTies(session: SparkSession, runtime: RegionsRuntime) {
     if (exchange.shuffleOrigin != ENSURE_REQUIREMENTS)
       Some(Refusal("REPARTITION", exchange.shuffleOrigin.toString))
     else if (execution == null) Some(Refusal("PARTITIONS_VISIBLE", "not planned for an action"))
+    else if (RowOrder.seen(session, sort)) Some(Refusal("ROW_ORDER", sort.nodeName))
     else if (exchange.child.outputPartitioning.numPartitions == 1) Some(Refusal("ONE_BLOCK", ""))
     else SortTies.between(plan, sort).map {
       case limit: LimitExec => Refusal("LIMIT_WITHOUT_TOTAL_ORDER", limit.nodeName)
