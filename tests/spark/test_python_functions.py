@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -12,12 +15,14 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
 import spark_regions
+from tests.harness.homes import at_home
 from tests.harness.session import decisions, sibling
 from tests.spark.test_same_rows import OFF, committed
 from tests.udf.cells import cells, space_of
 
 pytestmark = pytest.mark.spark
 ALWAYS = {"spark.regions.recycle.strategy": "always"}
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -121,3 +126,45 @@ def test_the_users_own_word_counts(spark: SparkSession, always: SparkSession, fo
     start = committed(always)
     assert rows(always, folder, f) == plain
     assert committed(always).stores > start.stores
+
+
+TRUSTED = """
+import json, sys
+import world_of_ours
+from pyspark.sql import SparkSession, functions as F
+import spark_regions
+
+options = {"udf_trustedModules": "world_of_ours"} if sys.argv[3] == "trusted" else {}
+builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+builder = builder.config("spark.sql.shuffle.partitions", "1")
+builder = spark_regions.configure(builder, recycle_dir=sys.argv[2], recycle_strategy="always", **options)
+spark = builder.getOrCreate()
+for _ in range(2):
+    frame = spark.read.parquet(sys.argv[1]).withColumn("v", F.udf(world_of_ours.label, "string")("text"))
+    rows = frame.groupBy("v").count().collect()
+    jvm = spark.sparkContext._jvm
+    assert jvm.org.apache.spark.sql.regions.exec.Stores.awaitCommits(20000)
+kinds = [action["kind"] for made in spark_regions.decisions(spark) for action in made["actions"]]
+print("RESULT", json.dumps([len(rows), kinds.count("load")]))
+spark.stop()
+"""
+
+
+@pytest.mark.parametrize(("word", "loads"), [("trusted", 1), ("not trusted", 0)])
+def test_the_modules_that_the_user_trusts_count(folder: str, tmp_path: Path, word: str, loads: int) -> None:
+    """A start-up key, hence an application of its own."""
+    (tmp_path / "world_of_ours.py").write_text(
+        "import os\n\n\ndef label(text):\n    return os.environ.get('LABEL_THAT_NOBODY_SET', text)\n"
+    )
+    command = [sys.executable, "-c", TRUSTED, folder, str(tmp_path / "store"), word]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env=at_home(tmp_path, PYTHONPATH=os.pathsep.join((str(ROOT), str(tmp_path)))),
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    (line,) = [each for each in done.stdout.splitlines() if each.startswith("RESULT ")]
+    assert json.loads(line.removeprefix("RESULT ")) == [40, loads]
