@@ -17,6 +17,7 @@ from benchmarks.turns import drivers, in_turn
 from examples import data
 
 CONFS = {"spark.regions.recycle.maxBytes": "0", "spark.regions.persist.enabled": "false"}
+CONFS |= {"spark.regions.recycle.rowOrder": "any"}
 MEMORY = {"spark.driver.memory": "4g"}
 """With 2 GB, plain Spark has no room for the broadcasts of query 10 at scale 1."""
 

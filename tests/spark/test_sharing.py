@@ -16,6 +16,8 @@ from tests.tpc.rows import difference, outcome
 pytestmark = pytest.mark.spark
 
 # Acts on every repeated subplan, without a history.
+# What is computed once comes in another order than plain Spark's.
+ANY = {"spark.regions.recycle.rowOrder": "any"}
 ALWAYS = {"spark.sql.planChangeValidation": "true", "spark.regions.recycle.strategy": "always"}
 
 BASE = """WITH base AS (
@@ -55,7 +57,7 @@ def facts(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 def session_of(spark: SparkSession, confs: dict[str, str], facts: Path) -> SparkSession:
-    session = sibling(spark, confs)
+    session = sibling(spark, ANY | confs)
     session.read.parquet(str(facts)).createOrReplaceTempView("facts")
     return session
 
@@ -124,3 +126,16 @@ def test_the_conf_switches_it_off(spark: SparkSession, facts: Path) -> None:
     before = shared(spark)
     session_of(spark, ALWAYS | {"spark.regions.sharing.enabled": "false"}, facts).sql(text).collect()
     assert shared(spark) == before
+
+
+@pytest.mark.parametrize(("top", "least"), [("SELECT * FROM ({})", 0), ("SELECT count(*) FROM ({})", 2)])
+def test_nothing_is_shared_where_somebody_sees_the_order(
+    spark: SparkSession, facts: Path, top: str, least: int
+) -> None:
+    query = QUERIES["other columns in each place"]
+    text = top.format((BASE + query).replace("% 5 <> 0", f"% 5 <> {5 + least}"))
+    before = shared(spark)
+    ordered = session_of(spark, ALWAYS | {"spark.regions.recycle.rowOrder": "plain"}, facts)
+    plain = session_of(spark, OFF, facts)
+    assert ordered.sql(text).collect() == plain.sql(text).collect()
+    assert shared(spark) - before == least

@@ -9,6 +9,7 @@ import org.apache.spark.sql.catalyst.plans.physical._
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, QueryStageExec}
 import org.apache.spark.sql.execution.exchange.{Exchange, ReusedExchangeExec, ShuffleExchangeExec, ShuffleExchangeLike}
+import org.apache.spark.sql.regions.skew
 import org.apache.spark.sql.regions.rules.Digest
 
 /**
@@ -102,8 +103,11 @@ object Layout {
     }
   }
 
-  /** As it runs: `plan` is what adaptive execution made of it. */
-  def stored(static: Layout, plan: SparkPlan, partitions: Int): StoredLayout = {
+  /** As it runs: `plan` is what adaptive execution made of it. None where we arranged its rows otherwise than plain Spark. */
+  def stored(static: Layout, plan: SparkPlan, partitions: Int): Option[StoredLayout] =
+    if (rearranged(plan)) None else Some(asItRan(static, plan, partitions))
+
+  private def asItRan(static: Layout, plan: SparkPlan, partitions: Int): StoredLayout = {
     val rules = settings(plan)
     val planned = !static.shuffles ||
       static.shape.isDefined && PlanShape.of(plan).map(text => Digest.of("shape", text +: rules)) == static.shape
@@ -211,6 +215,18 @@ object Layout {
         case shuffle: ShuffleExchangeLike => Seq(shuffle)
         case other => within(other).flatMap(boundary(_, part))
       }
+
+  private def rearranged(plan: SparkPlan): Boolean = plan match {
+    case stage: QueryStageExec => rearranged(stage.plan)
+    case ReusedExchangeExec(_, child) => rearranged(child)
+    case other => ours(other) || other.children.exists(rearranged)
+  }
+
+  /** Of our operators those that give rows as they come to them, or as plain Spark would. */
+  private def ours(plan: SparkPlan): Boolean = plan match {
+    case _: TeeExec | _: RecycledExec | _: RecycledScanExec | _: skew.RowCountsExec => false
+    case other => other.getClass.getName.startsWith("org.apache.spark.sql.regions.")
+  }
 
   private def lastReads(plan: SparkPlan): Seq[AQEShuffleReadExec] = plan match {
     case read: AQEShuffleReadExec => Seq(read)

@@ -10,7 +10,7 @@ import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.QueryExecution
 import org.apache.spark.sql.execution.columnar.{CachedRDDBuilder, InMemoryRelation}
 import org.apache.spark.sql.execution.metric.SQLMetrics
-import org.apache.spark.sql.regions.Refusal
+import org.apache.spark.sql.regions.{Refusal, Tags}
 import org.apache.spark.sql.regions.rules.OptimizerRuns
 import org.apache.spark.storage.StorageLevel
 
@@ -38,6 +38,8 @@ final class Persisted {
       val relation = OptimizerRuns.bypass {
         val settled = plan.clone()
         settled.setAnalyzed()
+        // Another query may see the order that this one does not.
+        settled.foreach(_.unsetTagValue(Tags.anyOrder))
         inMemory(StorageLevel.fromString(level), new QueryExecution(session, settled))
       }
       val made = Held(relation, columns, conjuncts, layout)

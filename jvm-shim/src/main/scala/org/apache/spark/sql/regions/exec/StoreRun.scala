@@ -76,7 +76,7 @@ private[exec] final class StoreRun(val order: StoreOrder) extends Logging {
     StoreFiles.makeDirectory(fs, directory)
     partitions = rdd.getNumPartitions
     // Before the commit on the same thread, and beside the query.
-    Stores.later { layout = order.layout().map(Layout.stored(_, plan, partitions)) }
+    Stores.later { layout = order.layout().flatMap(Layout.stored(_, plan, partitions)) }
     indeterminate = rdd.outputDeterministicLevel == DeterministicLevel.INDETERMINATE
     val reports = new StoreReports(this)
     session.sparkContext.register(reports)

@@ -205,7 +205,7 @@ private[rules] final class Applying(
   }
 
   private def layout(node: SignedNode, target: Target): () => Option[Layout] =
-    if (reordered) () => None
+    if (reordered || order.any) () => None
     else if (target.shared) RowOrder.alone(session, target.point)
     else order.later(node)
 
@@ -223,6 +223,7 @@ private[rules] final class Applying(
         .toRight(Refusal("UNKNOWN_ACTION", "share"))
       read <- group.merged.over(signed, node)
     } yield {
+      reordered = true
       counters.add(Counters.shares)
       read
     }

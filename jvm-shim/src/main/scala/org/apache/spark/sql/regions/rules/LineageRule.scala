@@ -1,5 +1,7 @@
 package org.apache.spark.sql.regions.rules
 
+import scala.collection.mutable
+
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -108,7 +110,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
       unordered: Seq[(Int, String)],
       asks: Int): Option[Applied] = {
     import question._
-    val shared = points(offers)
+    val shared = points(offers).filterNot(misfits(question))
     val request = DecideRequest(session, runtime, query, signed, shared, offers, repeated, unordered)
     val began = System.nanoTime()
     val deadline = math.max(DecideRequest.deadlineMillis(session, signed), runtime.patience.millis)
@@ -140,12 +142,26 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
     }
   }
 
+  private def misfits(question: Deciding.Question)(point: SharedPoint): Boolean = {
+    val node = question.signed.nodes(point.node)
+    val found = question.order.misfits(node, point.plan)
+    if (found && question.told.add(point.node))
+      notes.decline(node.id, node.operator, Refusal(Applying.rowOrder, "a DataFrame in its place"))
+    found
+  }
+
   private def repeatedIn(signed: SignedQuery): Seq[RepeatedSubplan] =
     if (!conf.getConf(RegionsConf.sharingEnabled)) Nil
     else {
       val (found, refused) = new RepeatedSubplans(signed, runtime.recycling.sign(session, _))()
       refused.foreach { case (node, why) => notes.decline(node, signed.nodes(node).operator, why) }
-      found
+      val order = new RowOrder(session, signed)
+      val (free, seen) = found.partition(_.nodes.forall(n => order.free(signed.nodes(n))))
+      seen.foreach { group =>
+        val node = signed.nodes(group.nodes.head)
+        notes.decline(node.id, node.operator, Refusal(Applying.rowOrder, "computed once"))
+      }
+      free
     }
 
   private def noteRefusals(signed: SignedQuery): Unit = signed.nodes.foreach { node =>
@@ -169,6 +185,9 @@ private object Deciding {
     val order = new RowOrder(session, signed)
     val opened = new OpenedEntries(session)
     val check = new OrderCheck(runtime, signed, order, opened)
+
+    /** Nodes that a DataFrame does not fit. */
+    val told = mutable.HashSet.empty[Int]
   }
 
   /** Choices that the planner is told of; after that, what does not fit is left out. */

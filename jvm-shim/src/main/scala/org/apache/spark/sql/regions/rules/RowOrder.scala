@@ -12,7 +12,7 @@ import org.apache.spark.sql.regions.exec.{Arranged, Layout, Recycled, StoredLayo
 
 /** In which order plain Spark would give the rows of a query's nodes, and whether anybody would see another one. */
 private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan) {
-  private val anyOrder = session.sessionState.conf.getConf(RegionsConf.recycleRowOrder) == "any"
+  val any: Boolean = session.sessionState.conf.getConf(RegionsConf.recycleRowOrder) == "any"
 
   private lazy val parents: Map[Int, SignedNode] = signed.nodes.flatMap(node => node.children.map(_ -> node)).toMap
 
@@ -59,8 +59,13 @@ private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan) {
     layout.flatMap(Layout.arranged(_, plan, stored))
   }
 
+  /** Whether that is known without planning anything: its shuffles are coalesced by sizes, which other columns change. */
+  def misfits(node: SignedNode, wider: LogicalPlan): Boolean =
+    session.sparkContext.isLocal && session.sessionState.conf.adaptiveExecutionEnabled && RowOrder.shuffles(wider) &&
+      !wider.sameResult(node.plan) && !free(node)
+
   /** Another DataFrame's plan in the place of the node, before it has run. */
-  private def matches(node: SignedNode, wider: LogicalPlan): Boolean = {
+  private def matches(node: SignedNode, wider: LogicalPlan): Boolean = !misfits(node, wider) && {
     val (plan, layout) = plain(node)
     RowOrder.alone(session, wider)().exists { other =>
       val partitions = plan.outputPartitioning.numPartitions
@@ -69,7 +74,7 @@ private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan) {
   }
 
   /** Whether nobody sees another order of the node's rows: not in this query, or each run of plain Spark has its own. */
-  def free(node: SignedNode): Boolean = anyOrder || hidden(node) || !repeats(node)
+  def free(node: SignedNode): Boolean = any || hidden(node) || !repeats(node)
 
   /** Whether rows that were stored as `stored` can be read in the place of the node. */
   def fits(node: SignedNode, stored: Option[StoredLayout]): Boolean =
@@ -130,6 +135,13 @@ private[regions] object RowOrder {
     def settings = session.sessionState.conf.getAllConfs
     val now = settings
     () => session.withActive(layout).filter(_ => settings == now)
+  }
+
+  /** Joins may be broadcast. */
+  private def shuffles(plan: LogicalPlan): Boolean = plan.exists {
+    case Aggregate(keys, _, _, _) => keys.nonEmpty
+    case _: Distinct | _: Window | _: RepartitionOperation => true
+    case _ => false
   }
 
   private def single(plan: LogicalPlan): Boolean = plan match {
