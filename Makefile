@@ -54,9 +54,9 @@ demo: $(VENV)/.installed $(JAR)
 bench: $(VENV)/.installed $(JAR)
 	$(PY) -m benchmarks --out benchmarks/results/
 
-# In two workers: a file, or what shares an application, is in one of them; those that take long start first.
+# In two workers: a file is in one of them, with its fixtures; those that take long start first.
 test: $(VENV)/.installed $(JAR)
-	$(PY) -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --durations=30 $(PYTEST_ARGS)
+	$(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=30 $(PYTEST_ARGS)
 
 # Goes on where the last run ended; FUZZ_ARGS="--seconds 600" stops in time, "--seed 7" repeats a batch.
 fuzz: $(VENV)/.installed $(JAR)

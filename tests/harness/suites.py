@@ -28,18 +28,11 @@ CASES = "cases"
 """Property of a test that stands for so many of another framework's."""
 
 
-# What shares an application runs in one worker; else each file is a group of its own.
-TOGETHER = {"tests/browser/test_regions_tab.py": "ui", "tests/spark/test_ui.py": "ui"}
-
-
 def longest_first(items: list[pytest.Item]) -> None:
     def place(item: pytest.Item) -> int:
         return next((at for at, path in enumerate(LONGEST) if item.nodeid.startswith(path)), len(LONGEST))
 
     items.sort(key=place)
-    for item in items:
-        file = item.nodeid.partition("::")[0]
-        item.add_marker(pytest.mark.xdist_group(TOGETHER.get(file, file)))
 
 
 def cannot_run(what: str, hint: str, marker: str) -> NoReturn:

@@ -20,7 +20,8 @@ pytestmark = pytest.mark.spark
 
 
 # Adaptive execution coalesces by sizes, so that a wider DataFrame is not shown to come in the same order.
-ANY = {"spark.regions.recycle.rowOrder": "any"}
+# And a quarter of the budget is reserved for it, which other tests of the session may have taken.
+ANY = {"spark.regions.recycle.rowOrder": "any", "spark.regions.recycle.maxBytes": "100g"}
 
 
 @pytest.fixture(scope="module")

@@ -134,7 +134,9 @@ import world_of_ours
 from pyspark.sql import SparkSession, functions as F
 import spark_regions
 
-options = {"udf_trustedModules": "world_of_ours"} if sys.argv[3] == "trusted" else {}
+options = {"planner_deadline": "10s"}
+if sys.argv[3] == "trusted":
+    options["udf_trustedModules"] = "world_of_ours"
 builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
 builder = builder.config("spark.sql.shuffle.partitions", "1")
 builder = spark_regions.configure(builder, recycle_dir=sys.argv[2], recycle_strategy="always", **options)
