@@ -14,6 +14,7 @@ import org.apache.spark.sql.execution.exchange.{BroadcastExchangeExec, ReusedExc
 import org.apache.spark.sql.execution.joins._
 import org.apache.spark.sql.execution.python.EvalPythonExec
 import org.apache.spark.sql.execution.window.{WindowExec, WindowGroupLimitExec}
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.regions.rules.Digest
 import org.apache.spark.sql.types._
 
@@ -37,7 +38,7 @@ private[regions] object PlanShape {
     case local: LocalTableScanExec =>
       val bytes = UnsafeProjection.create(local.output.map(_.dataType).toArray)
       val rows = local.rows.map(row => Digest.ofBytes(bytes(row).getBytes))
-      Some(Digest.of("local", local.conf.getConfString("spark.sql.leafNodeDefaultParallelism", "") +: rows))
+      Some(Digest.of("local", local.conf.getConf(SQLConf.LEAF_NODE_DEFAULT_PARALLELISM).fold("")(_.toString) +: rows))
     case _ => None
   }
 
