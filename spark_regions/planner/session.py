@@ -141,10 +141,10 @@ class Session:
         if question is not None:
             return question
         before = self._take_back(query) if unordered else None
+        position = before.position if before else self._decided
         if before is None:
             self.counters.decisions += 1
             self._decided += 1
-        position = before.position if before else self._decided - 1
         remembered = self._remember(query, Remembered(plan, parallelism, message, position))
         view = self.graph.view(plan, confs.window)
         cores = {node.signature.core for node in plan.nodes.values() if node.signature}

@@ -8,10 +8,10 @@ work, or the few bytes. Whatever follows, writing costs the query at most that s
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
-from spark_regions.dag.plan import Plan, Shared, Signature
+from spark_regions.dag.plan import Node, Plan, Shared, Signature
 from spark_regions.recycle.antichain import Choice, positions
 from spark_regions.recycle.points import Point, Situation
 from spark_regions.stats.estimate import Estimate
@@ -62,23 +62,25 @@ def small_result(plan: Plan, eligible: Collection[int], known: Collection[str], 
     :param eligible: nodes that may be stored
     :param known: lineages that were measured before
     """
-    number = plan.root
-    while number not in eligible:
-        if len(plan.nodes[number].children) != 1:
-            return None
-        (number,) = plan.nodes[number].children
+    number = _first(plan, plan.root, lambda node: node.id in eligible)
+    if number is None or _first(plan, number, lambda node: node.operator.startswith("Aggregate")) is None:
+        return None
     top = plan.nodes[number].signature
-    aggregate = number
-    while not plan.nodes[aggregate].operator.startswith("Aggregate"):
-        if len(plan.nodes[aggregate].children) != 1:
-            return None
-        (aggregate,) = plan.nodes[aggregate].children
     if top is None or top.lineage in known:
         return None
     seconds = guessed(plan).task_seconds
     if sum(seconds[below] for below in plan.below(number)) / max(parallelism, 1) < LONG_SECONDS:
         return None
     return replace(unmeasured(number, top), held=True, bytes=SMALL_BYTES)
+
+
+def _first(plan: Plan, number: int, wanted: Callable[[Node], bool]) -> int | None:
+    """The first such node on the way down, as far as there is one way."""
+    while not wanted(plan.nodes[number]):
+        if len(plan.nodes[number].children) != 1:
+            return None
+        (number,) = plan.nodes[number].children
+    return number
 
 
 def with_first_uses(situation: Situation, choice: Choice) -> Choice:

@@ -219,11 +219,11 @@ object Layout {
   private def rearranged(plan: SparkPlan): Boolean = plan match {
     case stage: QueryStageExec => rearranged(stage.plan)
     case ReusedExchangeExec(_, child) => rearranged(child)
-    case other => ours(other) || other.children.exists(rearranged)
+    case other => rearranges(other) || other.children.exists(rearranged)
   }
 
-  /** Of our operators those that give rows as they come to them, or as plain Spark would. */
-  private def ours(plan: SparkPlan): Boolean = plan match {
+  /** Each of our operators but those that give rows as they come to them, or as plain Spark would. */
+  private def rearranges(plan: SparkPlan): Boolean = plan match {
     case _: TeeExec | _: RecycledExec | _: RecycledScanExec | _: skew.RowCountsExec => false
     case other => other.getClass.getName.startsWith("org.apache.spark.sql.regions.")
   }

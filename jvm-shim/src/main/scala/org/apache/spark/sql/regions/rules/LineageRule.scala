@@ -74,13 +74,14 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
     noteRefusals(signed)
     // Before the plan is rewritten: the nodes above a load or a store are copies, which take the marks along.
     runtime.queries.register(query, signed, Nil, Nil)
-    new RowOrder(session, signed).mark()
+    val order = new RowOrder(session, signed)
+    order.mark()
     val applied =
       if (!signed.nodes.exists(n => n.signature.isRight && n.children.nonEmpty)) None
       else if (conf.getConf(RegionsConf.plannerDeadline) == 0) {
         notes.refused(Refusal("PLANNER_DEADLINE", "spark.regions.planner.deadline is 0"))
         None
-      } else ask(signed)
+      } else ask(signed, order)
     applied.foreach(a => runtime.queries.register(query, signed, a.loads, a.stores))
     val rewritten = applied.map(_.plan).getOrElse(plan)
     // A root that was replaced has no mark yet, and may be all that is left of a subquery.
@@ -94,9 +95,10 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
     rewritten
   }
 
-  private def ask(signed: SignedQuery): Option[Applied] = {
+  private def ask(signed: SignedQuery, order: RowOrder): Option[Applied] = {
     Stores.awaitCommits(Deciding.commitMillis)
-    ask(new Deciding.Question(session, runtime, signed, frames, repeatedIn(signed)), 0, Nil, Deciding.mostAsks)
+    val repeated = repeatedIn(signed, order)
+    ask(new Deciding.Question(session, runtime, signed, order, frames, repeated), 0, Nil, Deciding.mostAsks)
   }
 
   /**
@@ -150,12 +152,11 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
     found
   }
 
-  private def repeatedIn(signed: SignedQuery): Seq[RepeatedSubplan] =
+  private def repeatedIn(signed: SignedQuery, order: RowOrder): Seq[RepeatedSubplan] =
     if (!conf.getConf(RegionsConf.sharingEnabled)) Nil
     else {
       val (found, refused) = new RepeatedSubplans(signed, runtime.recycling.sign(session, _))()
       refused.foreach { case (node, why) => notes.decline(node, signed.nodes(node).operator, why) }
-      val order = new RowOrder(session, signed)
       val (free, seen) = found.partition(_.nodes.forall(n => order.free(signed.nodes(n))))
       seen.foreach { group =>
         val node = signed.nodes(group.nodes.head)
@@ -179,10 +180,10 @@ private object Deciding {
       session: classic.SparkSession,
       runtime: RegionsRuntime,
       val signed: SignedQuery,
+      val order: RowOrder,
       frames: Seq[LogicalPlan],
       val repeated: Seq[RepeatedSubplan]) {
     val points = new SharedPoints(session, runtime, signed, frames)
-    val order = new RowOrder(session, signed)
     val opened = new OpenedEntries(session)
     val check = new OrderCheck(runtime, signed, order, opened)
 

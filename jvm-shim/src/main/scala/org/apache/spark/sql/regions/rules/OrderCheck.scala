@@ -28,9 +28,10 @@ private[rules] final class OrderCheck(
     opened: OpenedEntries) {
 
   /**
-   * @param again whether something was refused before: whether a node's own rows have a known order is found out beside the query
-   * else, and a store in vain is done once only
-   * @return node and entry of a read, node and DataFrame of what would be kept, or node and "" of its own result */
+   * @param again whether something was refused before. Else a node's own rows may be stored unlooked at: their order is found beside
+   * the query, and where it turns out to be unknown they are stored in vain, once.
+   * @return node and entry of a read, node and DataFrame of what would be kept, or node and "" of its own result
+   */
   def refused(answer: JsonNode, shared: Seq[SharedPoint], again: Boolean): Seq[(Int, String)] = for {
     action <- answer.path("actions").elements().asScala.toSeq
     node <- signed.nodes.lift(action.path("node").asInt(-1))

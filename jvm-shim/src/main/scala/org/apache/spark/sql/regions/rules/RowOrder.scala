@@ -12,7 +12,7 @@ import org.apache.spark.sql.regions.exec.{Arranged, Layout, Recycled, StoredLayo
 
 /** In which order plain Spark would give the rows of a query's nodes, and whether anybody would see another one. */
 private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan) {
-  val any: Boolean = session.sessionState.conf.getConf(RegionsConf.recycleRowOrder) == "any"
+  val any: Boolean = RowOrder.any(session)
 
   private lazy val parents: Map[Int, SignedNode] = signed.nodes.flatMap(node => node.children.map(_ -> node)).toMap
 
@@ -151,8 +151,10 @@ private[regions] object RowOrder {
 
   /** Whether somebody may see the order of what a physical operator makes: each run of plain Spark has the same here. */
   def seen(session: SparkSession, plan: SparkPlan): Boolean =
-    session.sparkContext.isLocal && session.sessionState.conf.getConf(RegionsConf.recycleRowOrder) == "plain" &&
-      !plan.logicalLink.exists(unordered)
+    session.sparkContext.isLocal && !any(session) && !plan.logicalLink.exists(unordered)
+
+  private def any(session: SparkSession): Boolean =
+    session.sessionState.conf.getConf(RegionsConf.recycleRowOrder) == "any"
 
   /** Projections and filters may be newer than the marks. */
   @annotation.tailrec
