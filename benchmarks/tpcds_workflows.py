@@ -15,8 +15,8 @@ from pathlib import Path
 
 from examples import data
 from spark_regions.dag.workflow import document
-from spark_regions.recycle.horizon.steps import Step, decode
-from spark_regions.recycle.horizon.workflow import workflow
+from spark_regions.runs.recorded_query import RecordedQuery, decode
+from spark_regions.runs.workflow import workflow
 from spark_regions.store import admin
 from spark_regions.store.steps import steps_of
 from tests.harness.session import spark_session
@@ -25,7 +25,7 @@ NAME, NAMESPACE = "tpcds", "bench"
 CONFS = {"spark.regions.mode": "observe", "spark.regions.recycle.namespace": NAMESPACE, "spark.app.name": NAME}
 
 
-def recorded(scale: float, root: Path) -> dict[str, Step]:
+def recorded(scale: float, root: Path) -> dict[str, RecordedQuery]:
     """Query to what was recorded of it."""
     tables, queries = data.tables(data.tpcds(scale, root)), data.tpcds_queries()
     with tempfile.TemporaryDirectory(prefix="spark-regions-bench-") as name:

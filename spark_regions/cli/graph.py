@@ -60,8 +60,8 @@ def recorded(location: StoreLocation, name: str) -> dict[str, Any]:
     :raises StoreError: there is no store, or no run of that name in it
     """
     from spark_regions.dag.workflow import document
-    from spark_regions.recycle.horizon.steps import decode
-    from spark_regions.recycle.horizon.workflow import workflow
+    from spark_regions.runs.recorded_query import decode
+    from spark_regions.runs.workflow import workflow
     from spark_regions.store.steps import recorded_names, steps_of
 
     with opened(location) as store:

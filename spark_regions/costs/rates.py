@@ -17,6 +17,9 @@ PERSIST_WRITE_OVERHEAD_SECONDS = 0.2
 CARRIED_BYTES_PER_SECOND = 30e6
 """What one core writes to a shuffle, reads from it, and sorts."""
 
+MIN_BENEFIT_SECONDS = 0.05
+"""What a result has to save at least, else it is neither kept nor read."""
+
 
 def carried_seconds(more_bytes: float, parallelism: int) -> float:
     """What columns take that a query carries through its shuffles for others only."""

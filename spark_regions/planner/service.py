@@ -53,9 +53,9 @@ class Service:
 
     def warm(self) -> None:
         """Import what the first request needs, so that it does not wait for it."""
+        import spark_regions.optimizer.strategies.markov
         import spark_regions.planner.session
         import spark_regions.planner.skew
-        import spark_regions.recycle.markov
         import spark_regions.store.admin  # noqa: F401
 
     def hello(self, message: Mapping[str, Any]) -> None:
@@ -175,7 +175,7 @@ class Service:
 
     def _announce(self, message: Mapping[str, Any]) -> dict[str, Any]:
         with self._lock:
-            return self.session.ahead.announce(message) if self.session else {"ranks": [], "release": []}
+            return self.session.follower.announce(message) if self.session else {"ranks": [], "release": []}
 
     def _observe(self, message: Mapping[str, Any]) -> None:
         with self._lock:
@@ -215,9 +215,9 @@ class Service:
             self._opened.set()
 
     def _open(self) -> None:
-        from spark_regions.planner.graph import OperatorGraph
         from spark_regions.planner.session import Counters, Session
         from spark_regions.store.opening import open_catalog, place
+        from spark_regions.store.operator_graph import OperatorGraph
         from spark_regions.store.store import Store
 
         application, name, user = self._hello
@@ -260,7 +260,7 @@ class Service:
             try:
                 session.store.heartbeat(session.run)
                 with self._lock:
-                    unused = session.take_unused()
+                    unused = session.queries.take_unused()
                 session.store.give_up(session.run, unused)
                 # After a jump every lease looks dead; the others get one period to beat again.
                 if not jumped:

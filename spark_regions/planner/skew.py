@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from spark_regions.errors import InvalidRequest, StoreError
-from spark_regions.planner.graph import OperatorGraph
 from spark_regions.skew.aqe import AdaptiveConf, adaptive_tasks
 from spark_regions.skew.history import StageHistory
 from spark_regions.skew.loads import GUESS_ERROR_SHARE, READ_BYTES_PER_SECOND, LoadModel
@@ -21,6 +20,7 @@ from spark_regions.skew.spec import Kind, SkewSpec
 from spark_regions.skew.stage import Costs, Stage
 from spark_regions.skew.ties import one_value_makespan
 from spark_regions.skew.work import phases, total_makespan
+from spark_regions.store.operator_graph import OperatorGraph
 
 log = logging.getLogger("spark_regions.planner")
 

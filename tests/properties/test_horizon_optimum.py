@@ -13,9 +13,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 
 from horizon_cases import RATES, cheapest, step
 
-from spark_regions.recycle.horizon.program import GAP, Budget
-from spark_regions.recycle.horizon.results import results
-from spark_regions.recycle.horizon.solve import TIE_SECONDS, solve
+from spark_regions.runs.program import GAP, Budget
+from spark_regions.runs.results import results
+from spark_regions.runs.solve import TIE_SECONDS, solve
 
 CHAINS = (("A",), ("B",), ("A", "B"), ("B", "A"), ())
 

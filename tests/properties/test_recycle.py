@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import HealthCheck, given, settings
@@ -10,15 +11,14 @@ from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 
-from builders import entry, lineage, plan, signature, variant, view_of
+from builders import decided, entry, lineage, plan, signature, variant, view_of
 
-from spark_regions.costs.rates import Rates
 from spark_regions.dag.plan import Shared
-from spark_regions.planner.decide import Confs, propose
-from spark_regions.recycle.admission import make_room
-from spark_regions.recycle.markov import pareto_front
-from spark_regions.recycle.matching import cover, entry_signature, serves
-from spark_regions.recycle.strategies import OURS
+from spark_regions.decision.question import Confs
+from spark_regions.matching.subsumes import column_mapping, entry_signature, subsumes
+from spark_regions.optimizer.strategies import OURS
+from spark_regions.optimizer.strategies.markov import pareto_front
+from spark_regions.store.admission import make_room
 
 COLUMNS = st.lists(st.sampled_from("abcdef"), min_size=1, max_size=4, unique=True).map(tuple)
 FILTERS = st.lists(st.sampled_from("fgh"), max_size=2, unique=True).map(tuple)
@@ -86,9 +86,9 @@ def situations(draw):
 def test_actions_nest_only_as_stores_above_loads_and_every_one_is_allowed(situation, name, budget, persist):
     tree, view, entries = situation
     confs = Confs(strategy=name, max_bytes=budget, persist_max_bytes=persist)
-    found = propose(tree, view, entries, Rates(), confs, 2, 0.0)
-    stores = [point.node for point, _ in found.choice.stores]
-    loads = list(found.choice.loads)
+    found = decided(tree, view, entries, confs, 2)
+    stores = [point.node for point, _ in found.stores]
+    loads = list(found.loads)
     persists = [point.node for point in found.persists]
     taken = [*loads, *stores, *persists]
     assert len(set(taken)) == len(taken)
@@ -96,8 +96,8 @@ def test_actions_nest_only_as_stores_above_loads_and_every_one_is_allowed(situat
     assert not set(stores) & tree.above(stores)
     assert not set(persists) & tree.above(taken)
     assert not set(taken) & tree.above(persists)
-    for number in found.choice.loads:
-        match = found.loads[number]
+    for number in found.loads:
+        match = found.matches[number]
         signed = tree.nodes[number].signature
         assert match.entry.state == "committed"
         assert signed and match.entry.core == signed.core
@@ -105,7 +105,7 @@ def test_actions_nest_only_as_stores_above_loads_and_every_one_is_allowed(situat
         if name != "always":
             assert found.saved[number] >= 0.05
     stored = set()
-    for point, _ in found.choice.stores:
+    for point, _ in found.stores:
         node = tree.nodes[point.node]
         assert node.storable
         assert node.children
@@ -116,12 +116,12 @@ def test_actions_nest_only_as_stores_above_loads_and_every_one_is_allowed(situat
             assert point.benefit >= 0.05
     if name == "off":
         assert not stores
-        assert not found.choice.loads
+        assert not found.loads
 
 
 @given(COLUMNS, COLUMNS)
 def test_a_cover_computes_every_wanted_column_from_stored_ones(wanted, stored):
-    found = cover(wanted, stored, RULES)
+    found = column_mapping(wanted, stored, RULES)
 
     def computable(column):
         return column in stored or (column in RULES and all(map(computable, RULES[column])))
@@ -136,13 +136,13 @@ def test_serving_is_sound(columns, filters, stored_columns, stored_filters):
     node = signature("c", columns, filters)
     tree = plan({0: ("P", node, (1,)), 1: ("S", signature("s"), ())}, RULES, READS)
     stored = entry("e", signature("c", stored_columns, stored_filters))
-    found = serves(tree, node, entry_signature(stored))
+    found = subsumes(tree, node, entry_signature(stored))
     if hasattr(found, "missing"):
         assert set(stored_filters) <= set(filters)
         needed = set(columns)
         for each in set(filters) - set(stored_filters):
             needed |= set(READS[each])
-        assert not cover(needed, stored_columns, RULES).missing
+        assert not column_mapping(needed, stored_columns, RULES).missing
 
 
 @given(
@@ -175,12 +175,13 @@ def test_the_budget_is_never_exceeded(sizes, wanted, density, budget, leased_num
 @given(st.lists(st.tuples(st.floats(0, 10), st.floats(0, 1)), max_size=10))
 def test_the_best_product_is_on_the_pareto_front(values):
     from spark_regions.dag.plan import Signature
-    from spark_regions.recycle.points import Point
+    from spark_regions.decision.values import unmeasured
     from spark_regions.stats.estimate import Estimate
 
+    rows = Signature("l", "c", frozenset(), ())
     known = [
-        Point(n, Signature("l", "c", frozenset(), ()), Estimate(benefit, 1.0), 0.0, 0.0, 1.0, 1, 1.0, 1.0, probability)
-        for n, (benefit, probability) in enumerate(values)
+        replace(unmeasured(number, rows), recompute=Estimate(benefit, 1.0), probability=probability)
+        for number, (benefit, probability) in enumerate(values)
     ]
     front = pareto_front(known)
     assert bool(front) == bool(known)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from spark_regions.costs.rates import Rates
 from spark_regions.dag.digests import digest, shape
 from spark_regions.dag.moments import Moments
 from spark_regions.dag.plan import Node, Plan, Shared, Signature
 from spark_regions.dag.records import EdgeUse, Entry, GraphView, Variant
+from spark_regions.decision.draft import Draft
+from spark_regions.decision.question import Confs, Question
+from spark_regions.optimizer.optimizer import optimize
 
 
 def signature(core: str, columns: Iterable[str] = ("a",), conjuncts: Iterable[str] = ()) -> Signature:
@@ -92,3 +96,12 @@ def entry(
         name, signed.lineage, signed.core, signed.conjuncts, signed.columns, f"file:///{name}", state, rows, size,
         recompute_seconds=recompute, **values,  # type: ignore[arg-type]
     )  # fmt: skip
+
+
+def decided(
+    tree: Plan, view: GraphView, entries: Iterable[Entry] = (), confs: Confs | None = None, cores: int = 1,
+    now: float = 0.0,
+) -> Draft:  # fmt: skip
+    """What is decided, where no pass may fail."""
+    chosen = confs or Confs(max_bytes=10**9)
+    return optimize(Question(tree, view, tuple(entries), Rates(), chosen, cores, now), strict=True)

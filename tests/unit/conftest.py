@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from spark_regions.planner.graph import OperatorGraph
 from spark_regions.planner.session import Counters, Session
 from spark_regions.store.opening import open_catalog, place
+from spark_regions.store.operator_graph import OperatorGraph
 from spark_regions.store.store import Store
 
 sys.path.insert(0, str(Path(__file__).parent))

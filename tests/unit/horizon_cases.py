@@ -8,16 +8,16 @@ from itertools import product
 from builders import plan, signature
 
 from spark_regions.costs.rates import Rates
-from spark_regions.recycle.horizon.program import PERSIST, making_seconds, read_seconds, trees
-from spark_regions.recycle.horizon.results import Result
-from spark_regions.recycle.horizon.steps import Measured, Step
+from spark_regions.runs.program import PERSIST, making_seconds, read_seconds, trees
+from spark_regions.runs.recorded_query import Measured, RecordedQuery
+from spark_regions.runs.results import Result
 
 RATES = Rates(persisted_ratio=1.0, persist_read_bytes_per_second=500e6, persist_write_bytes_per_second=200e6)
 
 
 def step(
     *cores: str, seconds: Mapping[str, float], rows: float = 1e6, columns: Mapping[str, Sequence[str]] | None = None
-) -> Step:
+) -> RecordedQuery:
     """A chain, the root first and a source last; every core takes its seconds."""
     last = len(cores) - 1
     wanted = columns or {}
@@ -28,10 +28,10 @@ def step(
     measured = Measured(
         {n: seconds.get(core, 0.0) for n, core in enumerate(cores)}, dict.fromkeys(range(len(cores)), rows), {}
     )
-    return Step(plan(tree), measured)
+    return RecordedQuery(plan(tree), measured)
 
 
-def cheapest(steps: Sequence[Step], found: Sequence[Result], limit: float, parallelism: int) -> float:
+def cheapest(steps: Sequence[RecordedQuery], found: Sequence[Result], limit: float, parallelism: int) -> float:
     """Least total seconds with persisted results only: every way to hold them is tried, and every way to read them."""
     ahead = range(len(steps))
     trimmed = trees(steps, list(ahead), found)

@@ -3,13 +3,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from builders import chain, entry, plan, signature, variant, view_of
+from builders import chain, decided, entry, plan, signature, variant, view_of
 from wire_client import decide, executed, report
 
-from spark_regions.costs.rates import Rates
 from spark_regions.dag.plan import Shared
-from spark_regions.planner import session as module
-from spark_regions.planner.decide import Confs, propose
+from spark_regions.decision.question import Confs
+from spark_regions.learn import events as module
 from spark_regions.store.admin import list_entries
 
 CONFS = Confs(max_bytes=10**9, first_use_overhead=0.1)
@@ -22,8 +21,8 @@ def over_join(row_bytes=30.0, seen=1, held=True):
 
 
 def chosen(tree, view=None, entries=(), confs=CONFS):
-    proposal = propose(tree, view or view_of(), list(entries), Rates(), confs, 2, 0.0)
-    return [(point.ref, point.node, reason) for point, reason in proposal.choice.stores], dict(proposal.choice.loads)
+    draft = decided(tree, view or view_of(), entries, confs, 2)
+    return [(each.ref, each.node, reason) for each, reason in draft.stores], dict(draft.loads)
 
 
 @pytest.mark.parametrize("strategy", ["markov", "maxbenefit"])

@@ -9,14 +9,14 @@ from wire_client import decide, executed, node
 
 from spark_regions.dag.plan import Plan, Shared
 from spark_regions.errors import InvalidRequest
-from spark_regions.planner.graph import OperatorGraph
-from spark_regions.planner.horizon import key_of, with_kept
 from spark_regions.planner.session import Counters, Session
-from spark_regions.recycle.horizon.following import Following, columns_of
-from spark_regions.recycle.horizon.program import Budget
-from spark_regions.recycle.horizon.results import results
-from spark_regions.recycle.horizon.solve import solve
-from spark_regions.recycle.horizon.steps import Measured, Step, completed, decode, encode, skeleton
+from spark_regions.runs.program import Budget
+from spark_regions.runs.recorded_query import Measured, RecordedQuery, completed, decode, encode, recurring_signature
+from spark_regions.runs.results import results
+from spark_regions.runs.run_matcher import RunMatcher, columns_of
+from spark_regions.runs.solution import key_of, with_kept
+from spark_regions.runs.solve import solve
+from spark_regions.store.operator_graph import OperatorGraph
 
 SECONDS = {"A": 3.0, "B": 2.0, "source": 0.1}
 MB60 = 6e6  # rows of 10 bytes
@@ -104,7 +104,7 @@ def test_a_dataframe_wider_than_its_queries_is_kept_with_the_columns_that_they_r
         2: ("Join", signature("j"), ()),
     }
     second = plan(tree, shared=(Shared("s0", 1, 2, wide, 40.0),))
-    steps = [Step(each, Measured({1: 3.0, 2: 0.0}, {1: 1e6}, {})) for each in (first, second)]
+    steps = [RecordedQuery(each, Measured({1: 3.0, 2: 0.0}, {1: 1e6}, {})) for each in (first, second)]
     found, solved = schedule(steps, 100)
     ((make,),) = solved.makes.values()
     assert found[make.result].wide == wide
@@ -125,7 +125,7 @@ def test_steps_survive_their_encoding_and_damage_is_told():
 
 def test_nodes_that_did_not_run_take_what_another_step_saw():
     seen = chain("r1", "A", "source")
-    blind = Step(chain("r2", "A", "source").plan, Measured({0: 0.2}, {}, {}))
+    blind = RecordedQuery(chain("r2", "A", "source").plan, Measured({0: 0.2}, {}, {}))
     _, second = completed([seen, blind])
     assert second.measured.seconds == {0: 0.2, 1: 3.0, 2: 0.1}
     assert second.measured.rows[1] == MB60
@@ -141,24 +141,24 @@ def joined(columns: tuple[str, ...], row_bytes: float) -> Plan:
 
 
 def test_a_projection_is_not_as_dear_as_one_of_other_columns_and_a_join_goes_with_the_width():
-    wide = Step(joined(("a", "words"), 80.0), Measured({0: 6.0, 1: 4.0, 2: 1.0}, {}, {}))
-    narrow = Step(joined(("a", "b"), 40.0), Measured({0: 0.5, 2: 1.0}, {}, {}))
-    blind = Step(joined(("a", "c"), 40.0), Measured())
-    again = Step(joined(("a", "words"), 80.0), Measured())
+    wide = RecordedQuery(joined(("a", "words"), 80.0), Measured({0: 6.0, 1: 4.0, 2: 1.0}, {}, {}))
+    narrow = RecordedQuery(joined(("a", "b"), 40.0), Measured({0: 0.5, 2: 1.0}, {}, {}))
+    blind = RecordedQuery(joined(("a", "c"), 40.0), Measured())
+    again = RecordedQuery(joined(("a", "words"), 80.0), Measured())
     found = completed([wide, narrow, blind, again])
     assert [step.measured.seconds[0] for step in found] == [6.0, 0.5, 0.5, 6.0]
     assert [step.measured.seconds[2] for step in found] == [1.0] * 4
     other = replace(blind.plan.nodes[1], signature=signature("A", ("z",)))
-    wider = Step(replace(blind.plan, nodes={**blind.plan.nodes, 1: other}), Measured())
+    wider = RecordedQuery(replace(blind.plan, nodes={**blind.plan.nodes, 1: other}), Measured())
     assert completed([wide, wider])[1].measured.seconds[1] == 2.0
 
 
 def test_a_run_over_other_data_is_followed_by_form_and_by_consistent_identifiers():
     recorded = [chain("r1", "A", "source"), chain("r2", "B", "source"), chain("r3", "A", "source")]
-    following = Following(recorded)
+    following = RunMatcher(recorded)
     today = [chain("R1", "AA", "Source").plan, chain("R2", "BB", "Source").plan, chain("R3", "AA", "Source").plan]
     for place, each in enumerate(today):
-        assert skeleton(each) == skeleton(recorded[place].plan)
+        assert recurring_signature(each) == recurring_signature(recorded[place].plan)
         assert following.find(each) == place
         following.learn(each, place)
         following.take(place)
@@ -168,7 +168,7 @@ def test_a_run_over_other_data_is_followed_by_form_and_by_consistent_identifiers
 
 def test_equal_identifiers_beat_the_order_and_contradictions_are_no_match():
     recorded = [chain("r1", "A", "source"), chain("r2", "B", "source")]
-    following = Following(recorded)
+    following = RunMatcher(recorded)
     assert following.find(recorded[1].plan) == 1
     following.learn(recorded[1].plan, 1)
     following.take(1)
@@ -201,7 +201,7 @@ def queries(prefix=""):
 @pytest.fixture(autouse=True)
 def patient(monkeypatch):
     """A decision waits for the schedule, however busy the machine is."""
-    monkeypatch.setattr("spark_regions.planner.horizon.WAIT_SECONDS", 30.0)
+    monkeypatch.setattr("spark_regions.runs.run_planner.WAIT_SECONDS", 30.0)
 
 
 CONFS = {"confs": {"workflow": True, "persistMaxBytes": 10**9, "maxBytes": 0}, "offered": 8}
@@ -264,11 +264,11 @@ def test_what_this_run_has_stored_of_other_files_is_counted_on_when_the_rest_is_
     later.observe({"event": "committed", "entry": store["entry"], "query": 1, "rows": 9, "bytes": 999, "seconds": 1})
     later.observe({"event": "executed", **executed(first, 1)})
     for query, each in enumerate(others, 2):
-        later.ahead.horizon.failed()
+        later.follower.planner.failed()
         planned_again(later, each, confs)
         answer = later.decide(decide(each, query, **confs))
         assert kinds([answer]) == [[("load", 1, False)]]
-        assert later.ahead.horizon._schedule.makes == {}, "nothing is to be made a second time"
+        assert later.follower.planner._schedule.makes == {}, "nothing is to be made a second time"
         later.observe({"event": "executed", **executed(each, query)})
 
 
@@ -287,7 +287,7 @@ def test_the_rest_is_planned_again_when_a_planned_entry_was_not_written(session)
 def planned_again(session, nodes, confs):
     """A query that only looks starts the new plan; wait for it."""
     session.decide(decide(nodes, 99, mode="observe", **confs))
-    work = session.ahead.horizon._work
+    work = session.follower.planner._solution
     assert work is None or work.done.wait(30)
 
 
@@ -348,7 +348,7 @@ def batch(size):
 
 
 def test_a_batch_is_ranked_before_anything_ran_and_gone_when_it_is_over(session):
-    told = session.ahead.announce({"queries": batch(500e6)})
+    told = session.follower.announce({"queries": batch(500e6)})
     assert told["ranks"] == [[0], [1, 2]]
     assert told["kept"] == 1
     assert told["chosenSeconds"] < told["plainSeconds"]
@@ -358,20 +358,22 @@ def test_a_batch_is_ranked_before_anything_ran_and_gone_when_it_is_over(session)
     answers = [session.decide(decide(each, query, **CONFS)) for query, each in enumerate(asked, 1)]
     assert kinds(answers)[0] == [("persist", 2, False)]
     assert [kind for answer in kinds(answers)[1:] for kind, *_ in answer] == ["recall", "recall"]
-    over = session.ahead.announce({"queries": []})
+    over = session.follower.announce({"queries": []})
     assert over["release"] == [answers[0]["actions"][0]["entry"]]
-    assert list(session.ahead.persists.kept) == []
+    assert list(session.effects.persisted.kept) == []
 
 
 def test_a_batch_of_small_sources_keeps_nothing_and_runs_side_by_side(session):
-    assert session.ahead.announce({"queries": batch(1e3)})["ranks"] == [[0, 1, 2]]
+    assert session.follower.announce({"queries": batch(1e3)})["ranks"] == [[0, 1, 2]]
 
 
 def test_what_was_seen_of_a_widened_node_counts_only_where_nothing_else_is_known():
     first, second, third = (chain("r", "A", "source") for _ in range(3))
     wide = Measured({0: 1.0, 1: 9.0, 2: 5.0}, {0: 3.0, 1: 400.0, 2: 7.0}, {}, frozenset({1, 2}))
     plain = Measured({0: 1.0, 1: 3.0}, {0: 3.0, 1: 40.0}, {})
-    found = completed([Step(first.plan, wide), Step(second.plan, plain), Step(third.plan, Measured())])
+    found = completed(
+        [RecordedQuery(first.plan, wide), RecordedQuery(second.plan, plain), RecordedQuery(third.plan, Measured())]
+    )
     assert [step.measured.seconds[1] for step in found] == [3.0, 3.0, 3.0]
     assert [step.measured.rows[1] for step in found] == [40.0, 40.0, 40.0]
     assert [step.measured.seconds[2] for step in found] == [5.0, 5.0, 5.0], "the source was only seen widened"
@@ -393,7 +395,9 @@ def test_a_kept_result_stays_in_the_plan_while_one_query_still_reads_it():
 
 def test_a_plan_over_another_day_s_files_has_the_same_form():
     def over(source: str) -> str:
-        return skeleton(plan({0: ("Aggregate", signature("sums"), (1,)), 1: (source, signature("rows"), ())}))
+        return recurring_signature(
+            plan({0: ("Aggregate", signature("sums"), (1,)), 1: (source, signature("rows"), ())})
+        )
 
     assert over("Scan parquet monday") == over("Scan parquet tuesday and 3 more")
     assert over("Scan parquet monday") != over("LocalRelation")

@@ -1,13 +1,23 @@
 from __future__ import annotations
 
 import pytest
-from builders import entry, plan, signature
+from builders import entry, plan, signature, view_of
 
 from spark_regions.costs.rates import Rates
-from spark_regions.recycle.matching import Cover, NearMiss, cover, match, serves
+from spark_regions.decision.draft import Draft
+from spark_regions.decision.question import Confs, Question
+from spark_regions.matching.subsumes import ColumnMapping, MatchFailure, column_mapping, subsumes
+from spark_regions.optimizer import match as module
 from spark_regions.stats.estimate import Estimate
 
 RULES = {"sum": ("a", "b"), "twice": ("sum",), "self": ("self",), "one": ()}
+
+
+def match(tree, entries, own=None):
+    """What serves which node, and the codes of what does not."""
+    question = Question(tree, view_of(), tuple(entries), Rates(), Confs(max_bytes=10**9), 2, 0.0)
+    draft = module.match(question, Draft(self_seconds=own or {}))
+    return draft.matches, {decline.node: decline.code for decline in draft.declines}
 
 
 @pytest.mark.parametrize(
@@ -25,7 +35,7 @@ RULES = {"sum": ("a", "b"), "twice": ("sum",), "self": ("self",), "one": ()}
     ],
 )
 def test_cover(wanted, stored, missing, computed):
-    found = cover(wanted, stored, RULES)
+    found = column_mapping(wanted, stored, RULES)
     assert found.missing == frozenset(missing)
     assert found.computed == frozenset(computed)
     assert found.reads <= frozenset(stored)
@@ -57,9 +67,9 @@ def test_one_key_of_a_join_stands_in_for_the_other(stored, wanted, filters, serv
     )
     signed = tree.nodes[0].signature
     assert signed is not None
-    found = serves(tree, signed, signature("c", stored, filters))
-    assert isinstance(found, Cover) == served
-    if isinstance(found, Cover):
+    found = subsumes(tree, signed, signature("c", stored, filters))
+    assert isinstance(found, ColumnMapping) == served
+    if isinstance(found, ColumnMapping):
         assert found.reads == frozenset(stored)
         assert found.computed <= {"e"}
 
@@ -79,11 +89,11 @@ def test_one_key_of_a_join_stands_in_for_the_other(stored, wanted, filters, serv
 def test_serves(stored, tree, outcome):
     signed = tree.nodes[0].signature
     assert signed is not None
-    found = serves(tree, signed, stored)
+    found = subsumes(tree, signed, stored)
     if outcome is None:
-        assert isinstance(found, Cover)
+        assert isinstance(found, ColumnMapping)
     else:
-        assert isinstance(found, NearMiss)
+        assert isinstance(found, MatchFailure)
         assert found.code == outcome
 
 
@@ -91,26 +101,26 @@ def test_the_cheapest_entry_is_chosen_and_a_filtered_one_reads_less():
     tree = node_plan(conjuncts=("g",), conjunct_columns={"g": ("a",)})
     whole = entry("whole", signature("c", ("a", "b")), size=200_000_000, rows=1_000_000)
     exact = entry("exact", signature("c", ("a",), ("g",)), size=1_000_000, rows=1000)
-    found, missed = match(tree, [whole, exact], Rates(), 2, {})
+    found, missed = match(tree, [whole, exact])
     assert found[0].entry.id == "exact"
     assert found[0].residual == frozenset()
     assert missed == {}
-    found, _ = match(tree, [whole], Rates(), 2, {})
+    found, _ = match(tree, [whole])
     assert found[0].residual == {"g"}
 
 
 def test_computing_a_column_again_costs_what_it_was_measured_at():
     tree = node_plan(columns=("sum",))
     inputs = entry("inputs", signature("c", ("a", "b")))
-    cheap = match(tree, [inputs], Rates(), 2, {})[0][0].seconds
-    dear = match(tree, [inputs], Rates(), 2, {0: Estimate(8.0, 1.0)})[0][0].seconds
+    cheap = match(tree, [inputs])[0][0].seconds
+    dear = match(tree, [inputs], {0: Estimate(8.0, 1.0)})[0][0].seconds
     assert dear == pytest.approx(cheap + 4.0)
 
 
 def test_another_core_a_source_and_a_session_node_do_not_match():
     other = entry("other", signature("d", ("a",)))
-    assert match(node_plan(), [other], Rates(), 1, {}) == ({}, {})
+    assert match(node_plan(), [other]) == ({}, {})
     scan = entry("scan", signature("s", ("a",)))
-    assert 1 not in match(node_plan(), [scan], Rates(), 1, {})[0]
+    assert 1 not in match(node_plan(), [scan])[0]
     private = plan({0: ("P", signature("c"), (1,)), 1: ("S", signature("s"), ())}, session=frozenset({0}))
-    assert match(private, [entry("e", signature("c"))], Rates(), 1, {}) == ({}, {})
+    assert match(private, [entry("e", signature("c"))]) == ({}, {})

@@ -11,7 +11,8 @@ import spark_regions.reasons
 from spark_regions.reasons import REASONS, sentence
 
 PACKAGE = Path(spark_regions.reasons.__file__).parent
-ROOMS = ("identity", "dag", "stats", "costs", "recycle", "skew", "store", "planner")
+NO_CODES = ("cli", "reports", "spark", "regions")
+ROOMS = sorted({path.parent.name for path in PACKAGE.glob("*/__init__.py")} - set(NO_CODES))
 SHIM = PACKAGE.parent / "jvm-shim" / "src" / "main"
 # Names of instructions are spelled like codes.
 INSTRUCTIONS = ("machine.py", "instructions.py")

@@ -8,13 +8,18 @@ from builders import plan, signature, variant, view_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spark_regions.costs.rates import Rates
 from spark_regions.costs.sharing import computed, guessed, together
 from spark_regions.costs.sharing import measured as measured_costs
 from spark_regions.dag.moments import Moments
 from spark_regions.dag.plan import Repeated, parse_plan
+from spark_regions.decision.draft import Draft
+from spark_regions.decision.question import Confs, Question
+from spark_regions.decision.values import PlannedMaterialization, unmeasured
 from spark_regions.errors import InvalidRequest
-from spark_regions.recycle.repeats import run_of, shares
+from spark_regions.optimizer.share import share
 from spark_regions.stats.estimate import Estimate
+from spark_regions.stats.shared_runs import run_of
 
 SECONDS = {2: Estimate(6.0, 1.0), 5: Estimate(6.0, 1.0)}
 OWN = {2: Estimate(4.0, 1.0), 3: Estimate(8.0, 1.0), 5: Estimate(4.0, 1.0), 6: Estimate(8.0, 1.0)}
@@ -54,9 +59,29 @@ def measured(columns, times=1, executions=1, size=1000, conjuncts=()):
     return replace(variant(signed, "Join", size=size, executions=executions), seconds=seconds)
 
 
-def decided(tree, view, replaced=(), stored=(), always=False):
-    found, declines = shares(tree, view, SECONDS, OWN, 2, replaced, stored, always)
-    return [(share.nodes, share.reason) for share in found], [decline.code for decline in declines]
+def decided(tree, view, loaded=(), wider=(), stored=(), kept=(), always=False, seconds=SECONDS, own=OWN):
+    """What is shared beside nodes that are loaded, replaced by a wider DataFrame, stored, or kept for the run."""
+    confs = Confs(strategy="always" if always else "markov", max_bytes=10**9, sharing=True)
+    question = Question(tree, view, (), Rates(), confs, 2, 0.0)
+    draft = Draft(
+        seconds=seconds,
+        self_seconds=own,
+        loads=dict.fromkeys(loaded, "BENEFIT"),
+        stores=tuple((candidate(tree, number), "BENEFIT") for number in stored)
+        + tuple((replace(candidate(tree, number), ref="s0"), "BENEFIT") for number in wider),
+        keeps=tuple(planned(tree, number) for number in kept),
+    )
+    after = share(question, draft)
+    return [(found.nodes, found.reason) for found in after.shares], [decline.code for decline in after.declines]
+
+
+def candidate(tree, number):
+    return unmeasured(number, tree.nodes[number].signature)
+
+
+def planned(tree, number):
+    signed = tree.nodes[number].signature
+    return PlannedMaterialization((signed.lineage, frozenset()), number, None, signed, "persist", 1.0, 1.0, 1.0, 1.0)
 
 
 def test_what_spark_computed_twice_is_shared():
@@ -95,8 +120,7 @@ def test_groups_that_are_merged_in_two_places_were_aggregated_once(scans, pays):
     own = {1: Estimate(3.1, 1.0), 2: Estimate(6.0, 1.0), 3: Estimate(8.0, 1.0)}
     own |= {4: own[1], 5: own[2], 6: own[3]}
     seconds = {number: Estimate(17.1 / 2, 1.0) for number in (1, 4)}
-    found, _ = shares(tree, view, seconds, own, 2, (), ())
-    assert bool(found) == pays
+    assert bool(decided(tree, view, seconds=seconds, own=own)[0]) == pays
     costs = measured_costs(tree, view, tree.repeated[0], seconds, own, 2)
     # Once: all reads and one aggregation; in one place each where nothing below was reused.
     assert costs.apart == pytest.approx((6.2 + scans * 14.0) / 2)
@@ -229,13 +253,43 @@ def test_what_disappoints_is_withdrawn(before, declined):
 
 
 @pytest.mark.parametrize(
-    ("replaced", "stored", "shared"),
-    [((0,), (), False), ((2,), (), False), ((), (5,), False), ((), (6,), False), ((), (0,), True), ((), (1,), True)],
+    ("actions", "shared"),
+    [
+        ({"loaded": (0,)}, False),
+        ({"loaded": (2,)}, False),
+        ({"wider": (0,)}, False),
+        ({"stored": (5,)}, False),
+        ({"stored": (6,)}, False),
+        ({"stored": (0,)}, True),
+        ({"stored": (1,)}, True),
+        ({"kept": (6,)}, False),
+        ({"kept": (1,)}, False),
+    ],
 )
-def test_beside_other_actions(replaced, stored, shared):
-    """Not below a load, not around a load or a store; a store above takes what it gets."""
-    found, _ = decided(twice(), view_of(), replaced, stored, always=True)
+def test_beside_other_actions(actions, shared):
+    """Not below a load, not around a load or a store; a store above takes what it gets. Nor above or below of what is
+    kept for later queries.
+    """
+    found, _ = decided(twice(), view_of(), **actions, always=True)
     assert found == ([((2, 5), "ALWAYS")] if shared else [])
+
+
+def test_what_is_kept_for_later_queries_leaves_the_smaller_subplan_to_be_shared():
+    """The larger one contains it, and what is kept as well: taken first and given up then, nothing would be shared."""
+    tree = plan(
+        {
+            0: ("Union", signature("union"), (1, 4)),
+            1: ("Join", signature("join", "a"), (2, 3)),
+            2: ("Scan", signature("left", "a"), ()),
+            3: ("Scan", signature("right", "a"), ()),
+            4: ("Join", signature("join", "b"), (5, 6)),
+            5: ("Scan", signature("left", "b"), ()),
+            6: ("Scan", signature("right", "b"), ()),
+        }
+    )
+    tree = replace(tree, repeated=(group(1, 4), group(3, 6)))
+    assert decided(tree, view_of(), always=True)[0] == [((1, 4), "ALWAYS")]
+    assert decided(tree, view_of(), kept=(2,), always=True)[0] == [((3, 6), "ALWAYS")]
 
 
 def test_groups_that_overlap():

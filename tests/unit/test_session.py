@@ -5,11 +5,12 @@ import sqlalchemy as sa
 from wire_client import MEASURED, decide, executed, node, report
 
 from spark_regions.dag.plan import parse_plan
+from spark_regions.effects import open_queries as module
+from spark_regions.planner.session import Counters, Session
 from spark_regions.errors import InvalidRequest
-from spark_regions.planner import session as module
-from spark_regions.planner.graph import OperatorGraph
-from spark_regions.planner.observe import learn
+from spark_regions.learn.executed import learn
 from spark_regions.store.admin import list_entries
+from spark_regions.store.operator_graph import OperatorGraph
 from spark_regions.store.schema import LEASE
 
 
@@ -31,10 +32,10 @@ def test_a_decision_sees_observations_before_and_after_they_are_written(session)
 def test_what_a_query_reserved_and_never_used_is_given_up(session, monkeypatch):
     run(session, 1)
     assert run(session, 2)["actions"][0]["kind"] == "store"
-    assert session.take_unused() == []
+    assert session.queries.take_unused() == []
     monkeypatch.setattr(module, "UNUSED_SECONDS", 0.0)
-    assert session.take_unused() == [1, 2]
-    assert session.take_unused() == []
+    assert session.queries.take_unused() == [1, 2]
+    assert session.queries.take_unused() == []
     session.store.give_up(session.run, [1, 2])
     assert list_entries(session.store) == []
 
@@ -43,13 +44,13 @@ def test_explained_queries_are_over_after_a_day_or_when_many_follow(session, mon
     run(session, 1)
     assert session.decide(decide(report(), 2))["actions"][0]["kind"] == "store"
     monkeypatch.setattr(module, "UNUSED_SECONDS", 0.0)
-    assert session.take_unused() == [1]
+    assert session.queries.take_unused() == [1]
     monkeypatch.setattr(module, "NEVER_RAN_SECONDS", -1.0)
-    assert session.take_unused() == [2]
+    assert session.queries.take_unused() == [2]
     monkeypatch.undo()
-    for query in range(10, 10 + module.REMEMBERED_QUERIES + 1):
+    for query in range(10, 10 + module.MAX_OPEN + 1):
         session.decide(decide([], query) | {"nodes": [{"id": 0, "operator": "x", "children": []}]})
-    assert list(session._over) == [10]
+    assert list(session.queries._over) == [10]
 
 
 def test_the_measured_saving_is_kept_with_the_entry(session):
@@ -99,7 +100,7 @@ def test_an_answer_that_changes_the_order_of_rows_is_taken_back(session):
     answer = session.decide(decide(report(), 3, unordered=[[0, first], [0, ""]]))
     assert [action["kind"] for action in answer["actions"] if action["node"] == 0] == []
     assert store["entry"] not in {entry.id for entry in list_entries(session.store)}
-    assert session._queries[3].position == 2
+    assert session.queries._open[3].position == 2
 
 
 def test_the_later_entry_takes_the_place_of_the_one_that_did_not_fit(session):
@@ -260,11 +261,11 @@ def test_sharing_that_disappoints_is_withdrawn_and_the_catalog_knows(session):
     assert shared_run(session, 1, seconds=10.0)[0] == []
     assert shared_run(session, 2, seconds=12.0)[0] == [2, 6]
     session.graph.flush()
-    later = module.Session(
+    later = Session(
         session.store,
         OperatorGraph(session.store.catalog, session.run, session.graph.location),
         session.run,
-        module.Counters(),
+        Counters(),
     )
     shared, declines = shared_run(later, 3, seconds=10.0)
     assert shared == []

@@ -15,9 +15,9 @@ from sqlalchemy.schema import CreateTable
 
 from spark_regions.dag.records import EdgeUse, Entry
 from spark_regions.errors import CatalogBusy, CatalogNewer, StoreUnwritable
-from spark_regions.recycle.admission import expired, make_room, supersedes
 from spark_regions.store import admin, graph, schema
 from spark_regions.store import entries as records
+from spark_regions.store.admission import expired, make_room, supersedes
 from spark_regions.store.catalog import Catalog
 from spark_regions.store.files import delete_entry, local_path
 from spark_regions.store.opening import open_catalog, place

@@ -11,9 +11,9 @@ from wire_client import decide, node
 
 from spark_regions.cli.commands import commands
 from spark_regions.dag.workflow import document, parse_plan
-from spark_regions.recycle.horizon.steps import Measured, Step, encode
-from spark_regions.recycle.horizon.workflow import workflow
 from spark_regions.regions import planning
+from spark_regions.runs.recorded_query import Measured, RecordedQuery, encode
+from spark_regions.runs.workflow import workflow
 from spark_regions.store import admin
 from spark_regions.store.graph import Batch, write_batch
 
@@ -35,7 +35,7 @@ def test_a_shuffle_blocks_and_what_was_not_seen_has_the_rows_of_its_input():
         1: ("Project", signature("wide"), (2,)),
         2: ("LogicalRelation", signature("source"), ()),
     }
-    physical = workflow([Step(plan(tree), Measured({}, {2: 1000.0}, {}))])
+    physical = workflow([RecordedQuery(plan(tree), Measured({}, {2: 1000.0}, {}))])
     by_source = {edge.source.split()[0]: edge for edge in physical.edges}
     assert by_source["Project"].blocking and not by_source["LogicalRelation"].blocking
     assert by_source["Project"].bytes == by_source["LogicalRelation"].bytes == 10000.0

@@ -1,0 +1,109 @@
+"""One decision as far as the passes have come."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+from spark_regions.decision.values import (
+    CommonSubplan,
+    Decline,
+    MaterializationCandidate,
+    PlannedMaterialization,
+    RunDecision,
+    Store,
+)
+from spark_regions.matching.subsumes import Match
+from spark_regions.stats.estimate import Estimate
+
+Seconds = Mapping[int, Estimate]
+_NOTHING: Mapping[Any, Any] = MappingProxyType({})
+
+
+def _nothing() -> Mapping[Any, Any]:
+    return _NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A value: a pass gives another one, or the same object where it has nothing to add.
+
+    What is told of savings counts copies of a subplan once, each saving its part: Spark might reuse an exchange.
+
+    :param self_seconds: task-seconds of each node alone
+    :param inclusive_seconds: task-seconds of a node with everything below it, where it ran without a load
+    :param probabilities: eq. 6 by lineage
+    :param unserved: which share of a lineage's uses nothing stored above it answers
+    :param matches: the best entry of every node that one serves
+    :param uncached_seconds: to compute each node without any load
+    :param seconds: to compute each node with what can be loaded
+    :param least_seconds: to compute each node without any load, copies of a subplan once
+    :param gains: what loading each match saves now, in seconds
+    :param eligible: nodes that may be stored, measured or not
+    :param candidates: what could be stored, with its numbers
+    :param private: what only this application could use again
+    :param unknown: eligible nodes without numbers
+    :param loads: nodes that are read, with the reason code
+    :param saved: what each load saves, in seconds
+    :param keeps: planned results to be persisted
+    :param persists: others
+    :param regions: of the query as decided, see `number_regions`
+    """
+
+    run: RunDecision | None = None
+    self_seconds: Seconds = field(default_factory=_nothing)
+    inclusive_seconds: Seconds = field(default_factory=_nothing)
+    probabilities: Mapping[str, float] = field(default_factory=_nothing)
+    unserved: Mapping[str, float] = field(default_factory=_nothing)
+    matches: Mapping[int, Match] = field(default_factory=_nothing)
+    uncached_seconds: Seconds = field(default_factory=_nothing)
+    seconds: Seconds = field(default_factory=_nothing)
+    least_seconds: Seconds = field(default_factory=_nothing)
+    gains: Mapping[int, float] = field(default_factory=_nothing)
+    eligible: frozenset[int] = frozenset()
+    candidates: tuple[MaterializationCandidate, ...] = ()
+    private: tuple[MaterializationCandidate, ...] = ()
+    unknown: tuple[int, ...] = ()
+    loads: Mapping[int, str] = field(default_factory=_nothing)
+    saved: Mapping[int, float] = field(default_factory=_nothing)
+    stores: tuple[Store, ...] = ()
+    first_uses: bool = False
+    keeps: tuple[PlannedMaterialization, ...] = ()
+    persists: tuple[MaterializationCandidate, ...] = ()
+    shares: tuple[CommonSubplan, ...] = ()
+    regions: Mapping[str, Any] = field(default_factory=_nothing)
+    declines: tuple[Decline, ...] = ()
+
+    def declined(self, *more: Decline) -> Draft:
+        """The draft with these declines after its own."""
+        return replace(self, declines=(*self.declines, *more)) if more else self
+
+    def only(self, nodes: Collection[int]) -> Draft:
+        """The draft with what is loaded, stored, kept and persisted at these nodes; itself, if that is all."""
+        kept = replace(
+            self,
+            loads={number: reason for number, reason in self.loads.items() if number in nodes},
+            stores=tuple(store for store in self.stores if store[0].node in nodes),
+            keeps=tuple(each for each in self.keeps if each.node in nodes),
+            persists=tuple(each for each in self.persists if each.node in nodes),
+        )
+        return self if kept == self else kept
+
+    @property
+    def stored(self) -> tuple[int, ...]:
+        return tuple(candidate.node for candidate, _ in self.stores)
+
+    def lines(self) -> list[str]:
+        """What is to be done and what is not, a line each, as tests and logs show it."""
+        found = [f"load {n} {self.matches[n].entry.id} saves {self.saved[n]:.2f} s: {r}" for n, r in self.loads.items()]
+        for candidate, reason in self.stores:
+            at = f"{candidate.node} as {candidate.ref}" if candidate.ref is not None else str(candidate.node)
+            found.append(f"store {at} ({', '.join(candidate.signature.columns)}): {reason}")
+        found += [f"keep {each.node} ({', '.join(each.signature.columns)}) {each.level}" for each in self.keeps]
+        found += [f"persist {each.node} ({', '.join(each.signature.columns)})" for each in self.persists]
+        found += [
+            f"share {', '.join(map(str, each.nodes))} saves {each.saving:.2f} s: {each.reason}" for each in self.shares
+        ]
+        return found + [f"decline {each.node} {each.code} {each.detail}".rstrip() for each in self.declines]

@@ -1,0 +1,177 @@
+"""What the passes of a decision hand to each other, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from spark_regions.dag.plan import Plan, Signature
+from spark_regions.matching.subsumes import Match
+from spark_regions.runs.run_view import Key
+from spark_regions.stats.estimate import Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Decline:
+    """What is not done at a node, and why: a code of `reasons`, with what it was judged by."""
+
+    node: int
+    code: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MaterializationCandidate:
+    """The result of a node, or of a wider DataFrame in its place, with its numbers (Piglet §4.1).
+
+    :param recompute: seconds to compute it with what is loadable now
+    :param bytes: expected size of the files
+    :param past: executions that an entry would have served, and that no stored result above would have spared
+    :param expected: uses expected from earlier runs; 0 where there are none
+    :param session: uses expected from this session's own repeats
+    :param probability: eq. 6
+    :param ref: of the DataFrame
+    :param extra_seconds: what computing it now costs beyond the node that it replaces
+    :param first_use: nothing is known of it: stored if that adds little to the query
+    """
+
+    node: int
+    signature: Signature
+    recompute: Estimate
+    read_seconds: float
+    write_seconds: float
+    bytes: float
+    past: float
+    expected: float
+    session: float
+    probability: float
+    ref: str | None = None
+    extra_seconds: float = 0.0
+    first_use: bool = False
+
+    @property
+    def benefit(self) -> float:
+        """Eq. 1: t_total - t_read, for one use."""
+        return self.recompute.value - self.read_seconds
+
+    @property
+    def uses(self) -> float:
+        return max(self.expected, self.session)
+
+
+def unmeasured(
+    node: int, signature: Signature, write_seconds: float = 0.0, ref: str | None = None
+) -> MaterializationCandidate:
+    """A candidate of which nothing is known but its identifier."""
+    return MaterializationCandidate(
+        node=node,
+        signature=signature,
+        recompute=Estimate(0.0, 0.0),
+        read_seconds=0.0,
+        write_seconds=write_seconds,
+        bytes=0.0,
+        past=0.0,
+        expected=0.0,
+        session=0.0,
+        probability=0.0,
+        ref=ref,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyInput:
+    """All that a strategy may look at.
+
+    :param matches: the best entry of every node that one serves
+    :param gains: what loading it saves now, in seconds
+    :param candidates: what could be stored
+    :param eligible: nodes that may be stored, measured or not
+    """
+
+    plan: Plan
+    matches: Mapping[int, Match]
+    gains: Mapping[int, float]
+    candidates: tuple[MaterializationCandidate, ...]
+    eligible: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Appraisal:
+    """:param gain: net seconds that the store is worth, over its expected uses"""
+
+    gain: float
+    reason: str
+
+
+Store = tuple[MaterializationCandidate, str]
+"""What is stored, and the reason code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a strategy chose. No load is below another, no store below another or below a load.
+
+    :param loads: nodes with the reason code
+    :param first_uses: whether what nobody has used before may be stored as well, where it costs little
+    """
+
+    loads: Mapping[int, str]
+    stores: tuple[Store, ...]
+    declines: tuple[Decline, ...]
+    first_uses: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedMaterialization:
+    """A result to keep while this query computes it, since later ones of the run read it; in this run's identifiers.
+
+    :param key: of the result in the recorded run
+    :param level: one of `runs.program.LEVELS`
+    :param recompute: seconds to compute it
+    :param saving: seconds that reading it saves the queries ahead
+    """
+
+    key: Key
+    node: int
+    ref: str | None
+    signature: Signature
+    level: str
+    rows: float
+    bytes: float
+    recompute: float
+    saving: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunDecision:
+    """What the plan of the whole run says of this query.
+
+    :param step: which recorded query it is, of `steps`
+    :param wanted: results to keep
+    :param finished: keys of kept results that no later query reads
+    :param chosen_seconds: predicted of this query as planned
+    :param plain_seconds: the same of Spark's own plan
+    :param paired: DataFrames of this run, each with the recorded one that it is
+    """
+
+    step: int
+    steps: int
+    wanted: tuple[PlannedMaterialization, ...]
+    finished: frozenset[Key]
+    chosen_seconds: float
+    plain_seconds: float
+    paired: tuple[tuple[Signature, Signature], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CommonSubplan:
+    """One computation, with the columns and rows of all, for several nodes.
+
+    :param saving: seconds
+    :param detail: of what it was judged by
+    """
+
+    nodes: tuple[int, ...]
+    saving: float
+    reason: str
+    detail: str = ""

@@ -1,0 +1,232 @@
+"""A draft carried out: the only side effects of a decision, and the actions that the driver is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+
+import msgspec
+
+from spark_regions.dag.records import Entry
+from spark_regions.decision.draft import Draft
+from spark_regions.decision.question import Question
+from spark_regions.decision.values import Decline, MaterializationCandidate, PlannedMaterialization
+from spark_regions.effects.open_queries import Loaded, OpenQuery
+from spark_regions.effects.pending_writes import PendingWrite, PendingWrites
+from spark_regions.effects.persisted import PersistedResult, PersistedResults
+from spark_regions.errors import CatalogBusy
+from spark_regions.matching.subsumes import Match
+from spark_regions.store.admission import make_room, reservation
+from spark_regions.store.store import Admit, Run, Store
+from spark_regions.wire import actions as wire
+from spark_regions.wire.actions import Action
+
+ADMIT_SECONDS = 0.15
+"""How long a decision waits for another planner's write; past the usual deadline, nobody would read the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """
+    :param declines: what was chosen and could not be had
+    :param draft: what was
+    :param missed: whether something is not kept that the plan of the run relies on
+    """
+
+    actions: tuple[Action, ...]
+    declines: tuple[Decline, ...]
+    draft: Draft
+    missed: bool
+
+
+class Effects:
+    """Leases, reservations and persisted results of one application. Called under the session's lock."""
+
+    def __init__(self, store: Store, run: Run) -> None:
+        self.store = store
+        self.run = run
+        self.persisted = PersistedResults()
+        self.writes = PendingWrites()
+
+    def apply(self, question: Question, draft: Draft, query: OpenQuery) -> Applied:
+        """Take leases, reserve room, keep the ledger of what is persisted."""
+        reads, lost = self._loads_and_stores(question, draft, query)
+        actions: list[Action] = [*self._reads_of_persisted(draft), *reads]
+        missed = False
+        for wanted in draft.keeps:
+            more = list(self._keep(question, wanted))
+            missed |= not any(isinstance(action, wire.Persist) for action in more)
+            actions += more
+        for candidate in draft.persists:
+            actions += self._persist(question, candidate)
+        if draft.run is not None:
+            actions = self._released(actions, draft.run.finished)
+        for share in draft.shares:
+            # Each place saves its part, so that the sum over the actions is the group's.
+            part = round(share.saving / len(share.nodes), 4)
+            actions += [wire.Share(node, share.nodes, part, share.reason, share.detail) for node in share.nodes]
+        query.actions = tuple(actions)
+        made = query.nodes_of(wire.Load, wire.ReadPersisted, wire.Store, wire.Persist)
+        return Applied(query.actions, tuple(lost), draft.only(made), missed)
+
+    def take_back(self, query: OpenQuery) -> None:
+        """Undo an answer that the driver did not apply, since rows would have come in another order."""
+        stored = [action.entry for action in query.actions if isinstance(action, wire.Store)]
+        for entry in stored:
+            self.writes.dropped(entry)
+        for action in query.actions:
+            if isinstance(action, wire.Persist):
+                self.persisted.drop(action.entry)
+        if stored or query.loads:
+            self.store.give_up(self.run, [query.number], ADMIT_SECONDS)
+
+    def _loads_and_stores(
+        self, question: Question, draft: Draft, query: OpenQuery
+    ) -> tuple[list[Action], list[Decline]]:
+        loads = [
+            (draft.matches[node], reason)
+            for node, reason in sorted(draft.loads.items())
+            if not draft.matches[node].entry.persisted
+        ]
+        budget = question.confs.max_bytes
+        if budget <= 0:
+            lost = [Decline(candidate.node, "OVER_BUDGET", "no bytes") for candidate, _ in draft.stores]
+            stores = []
+        else:
+            lost = []
+            stores = [(c, reason, self._entry(question, draft, c, reason, query)) for c, reason in draft.stores]
+        if not loads and not stores:
+            return [], lost
+        replaced = {name for _, name in question.unordered}
+        try:
+            gone, refused, reserved = self.store.admit(
+                [(match.entry.id, self.run.application, query.number) for match, _ in loads],
+                [(entry, _room(entry, candidate, budget, question.now)) for candidate, _, entry in stores],
+                budget,
+                ADMIT_SECONDS,
+                replaced,
+            )
+        except CatalogBusy as error:
+            return [], [*lost, Decline(question.plan.root, "CATALOG_BUSY", str(error)[:200])]
+        actions: list[Action] = []
+        for match, reason in loads:
+            if match.entry.id in gone:
+                lost.append(Decline(match.node, "ENTRY_MISSING", match.entry.id))
+            else:
+                actions.append(_load(question, draft, query, match, reason))
+        for candidate, reason, entry in stores:
+            if entry.id in refused:
+                lost.append(Decline(candidate.node, refused[entry.id], f"{entry.bytes} bytes"))
+            else:
+                actions.append(self._store(question, query, candidate, reason, entry, reserved[entry.id]))
+        return actions, lost
+
+    def _entry(
+        self, question: Question, draft: Draft, candidate: MaterializationCandidate, reason: str, query: OpenQuery
+    ) -> Entry:
+        whole = draft.least_seconds.get(candidate.node)
+        seconds = whole.value if whole else 0.0
+        if whole is None or candidate.ref is not None:
+            seconds = max(seconds, candidate.recompute.value)
+        application = self.run.application
+        return self.store.new_entry(
+            self.writes.new_entry(question, candidate, seconds, reason, query.number, application)
+        )  # fmt: skip
+
+    def _store(
+        self,
+        question: Question,
+        query: OpenQuery,
+        candidate: MaterializationCandidate,
+        reason: str,
+        entry: Entry,
+        reserved: int,
+    ) -> wire.Store:
+        row_bytes = candidate.bytes / question.rates.stored_ratio
+        write = PendingWrite(
+            entry.id, entry.lineage, query.number, candidate.node, query.cores, row_bytes, reserved, query.decided
+        )
+        self.writes.add(write, uncosted=candidate.first_use, planned=reason == "PLANNED")
+        overhead = question.confs.first_use_overhead if candidate.first_use else None
+        saving = round(max(candidate.benefit, 0.0), 4)
+        return wire.Store(
+            candidate.node, candidate.ref, entry.id, entry.location, entry.columns, reserved, overhead, saving, reason
+        )
+
+    def _reads_of_persisted(self, draft: Draft) -> Iterator[Action]:
+        for node in sorted(draft.loads):
+            entry = draft.matches[node].entry
+            if entry.persisted:
+                self.persisted.touch(entry.id)
+                yield wire.ReadPersisted(node, entry.id, round(draft.saved[node], 4), "BENEFIT")
+
+    def _keep(self, question: Question, wanted: PlannedMaterialization) -> Iterator[Action]:
+        """Persist a planned result."""
+        size = int(question.rates.level_bytes(wanted.bytes, True))
+        result = PersistedResult(
+            "", wanted.signature, wanted.rows, size, wanted.recompute, wanted.key, wanted.bytes
+        )  # fmt: skip
+        return self._persisting(question, wanted, result, size, wanted.saving, "PLANNED")
+
+    def _persist(self, question: Question, candidate: MaterializationCandidate) -> Iterator[Action]:
+        """Persist what only this application can use."""
+        rows = candidate.bytes / max(len(candidate.signature.columns), 1)
+        size, seconds = int(candidate.bytes), candidate.recompute.value
+        result = PersistedResult("", candidate.signature, rows, size, seconds)
+        room = reservation(candidate.bytes, question.confs.persist_max_bytes)
+        return self._persisting(question, candidate, result, room, candidate.benefit, "SKI_RENTAL")
+
+    def _persisting(
+        self,
+        question: Question,
+        where: MaterializationCandidate | PlannedMaterialization,
+        result: PersistedResult,
+        room: int,
+        saving: float,
+        reason: str,
+    ) -> Iterator[Action]:
+        """Make room for a result, and persist it if there is some."""
+        name, released = self.persisted.keep(result, question.confs.persist_max_bytes)
+        yield from (wire.Unpersist(each) for each in released)
+        if name is not None:
+            columns = where.signature.columns
+            level = "MEMORY_AND_DISK"
+            yield wire.Persist(where.node, where.ref, name, columns, level, room, round(saving, 4), reason)
+
+    def _released(self, actions: Iterable[Action], finished: Collection[object]) -> list[Action]:
+        """The actions, with what no later query reads released: at once, or after this query if it reads it."""
+        over = [each.id for each in self.persisted.kept if each.planned in finished]
+        found: list[Action] = []
+        used = set()
+        for action in actions:
+            if isinstance(action, wire.ReadPersisted | wire.Persist):
+                used.add(action.entry)
+                if action.entry in over:
+                    action = msgspec.structs.replace(action, release=True)
+            found.append(action)
+        for name in over:
+            if name not in used:
+                self.persisted.drop(name)
+                found.append(wire.Unpersist(name))
+        return found
+
+
+def _load(question: Question, draft: Draft, query: OpenQuery, match: Match, reason: str) -> wire.Load:
+    entry, saved = match.entry, draft.saved[match.node]
+    instead = saved + match.seconds
+    before = query.loads.get(entry.id, Loaded())
+    query.loads[entry.id] = Loaded((*before.nodes, match.node), before.predicted + saved, before.instead + instead)
+    return wire.Load(
+        match.node, entry.id, entry.location, entry.columns, tuple(sorted(entry.conjuncts)), round(saved, 4),
+        round(instead - question.rates.read_overhead_seconds, 4), reason,
+    )  # fmt: skip
+
+
+def _room(entry: Entry, candidate: MaterializationCandidate, budget: int, now: float) -> Admit:
+    gain = max(candidate.benefit, 0.0) * (max(candidate.uses, 0.0) + 1)
+    density = gain / max(entry.bytes, 1)
+
+    def room(known: list[Entry], leased: frozenset[str]) -> Iterable[str] | None:
+        return make_room(known, entry.bytes, density, budget, now, leased).evict
+
+    return room

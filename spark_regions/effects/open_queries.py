@@ -1,0 +1,90 @@
+"""Queries that were decided and have not been reported to have run."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from spark_regions.dag.plan import Plan
+from spark_regions.wire.actions import Action, NodeAction
+
+MAX_OPEN = 256
+UNUSED_SECONDS = 60.0
+NEVER_RAN_SECONDS = 6 * 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """An entry that a query reads.
+
+    :param nodes: in whose places
+    :param predicted: seconds that reading it saves, of all places together
+    :param instead: seconds without the load
+    """
+
+    nodes: tuple[int, ...] = ()
+    predicted: float = 0.0
+    instead: float = 0.0
+
+
+@dataclass(slots=True)
+class OpenQuery:
+    """
+    :param message: the request, to be kept as a step of this run
+    :param position: how many queries were decided before
+    :param actions: the answer's, as long as the driver may still find that they change the order of rows
+    :param loads: by entry
+    """
+
+    number: int
+    plan: Plan
+    cores: int
+    message: Mapping[str, Any]
+    position: int
+    actions: tuple[Action, ...] = ()
+    loads: dict[str, Loaded] = field(default_factory=dict)
+    decided: float = field(default_factory=time.monotonic)
+
+    def nodes_of(self, *kinds: type[NodeAction]) -> set[int]:
+        """Nodes of the answer's actions of these kinds."""
+        return {action.node for action in self.actions if isinstance(action, kinds)}
+
+
+class OpenQueries:
+    """The last ones, by number, and those that are over and still hold leases or reservations."""
+
+    def __init__(self) -> None:
+        self._open: OrderedDict[int, OpenQuery] = OrderedDict()
+        self._over: dict[int, float] = {}
+
+    def add(self, query: OpenQuery) -> None:
+        self._open[query.number] = query
+        self._open.move_to_end(query.number)
+        while len(self._open) > MAX_OPEN:
+            self._over[self._open.popitem(last=False)[0]] = time.monotonic()
+
+    def take(self, number: int) -> OpenQuery | None:
+        return self._open.pop(number, None)
+
+    def ended(self, number: int) -> None:
+        """What it holds can soon be given up: a commit may be on its way until then."""
+        self._over[number] = time.monotonic()
+
+    def take_unused(self) -> list[int]:
+        """Queries that are over, so that what they reserved or leased and did not use can be given up.
+
+        Over are those that ended a while ago, and those that were explained only, or decided too late: they are never
+        reported to have run.
+        """
+        now = time.monotonic()
+        for number, query in list(self._open.items()):
+            if now - query.decided > NEVER_RAN_SECONDS:
+                self._over[number] = now - UNUSED_SECONDS
+                del self._open[number]
+        over = [number for number, since in self._over.items() if now - since >= UNUSED_SECONDS]
+        for number in over:
+            del self._over[number]
+        return over

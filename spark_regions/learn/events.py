@@ -1,0 +1,143 @@
+"""What an application reports of its queries and entries, an `observe` event each, and what is learned of it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from spark_regions.costs.calibrate import observed_rate, observed_ratio, rates_of
+from spark_regions.effects.apply import Effects
+from spark_regions.effects.open_queries import OpenQueries, OpenQuery
+from spark_regions.effects.pending_writes import PendingWrite
+from spark_regions.learn.executed import learn
+from spark_regions.runs.measured import measured_of, with_carried
+from spark_regions.runs.recorded_query import encode
+from spark_regions.runs.run_planner import RunPlanner
+from spark_regions.stats.shared_runs import run_of
+from spark_regions.store.admission import contradicts, supersedes
+from spark_regions.store.operator_graph import OperatorGraph
+from spark_regions.wire import actions as wire
+
+log = logging.getLogger("spark_regions.planner")
+
+MAX_STEPS = 500
+"""Queries of one run that are kept for the next one; whoever asks more is no batch job."""
+
+
+class Learning:
+    """Called under the session's lock."""
+
+    def __init__(self, graph: OperatorGraph, effects: Effects, queries: OpenQueries) -> None:
+        self.graph = graph
+        self.effects = effects
+        self.queries = queries
+        self.store = effects.store
+        self.run = effects.run
+
+    def executed(self, event: Mapping[str, Any], runs: RunPlanner) -> None:
+        """A query has ended."""
+        number = int(event.get("query") or 0)
+        query = self.queries.take(number)
+        if event.get("outcome") == "ok":
+            read = {str(load["entry"]): load for load in event.get("loads") or ()}
+            self._ended_well(event, number, query, read, runs)
+        for name in query.loads if query else ():
+            self.store.release(self.run, name, number)
+        self.queries.ended(number)
+
+    def committed(self, event: Mapping[str, Any]) -> bool:
+        """An entry is complete; whether it could be kept."""
+        name, size, seconds = str(event["entry"]), int(event.get("bytes") or 0), float(event.get("seconds") or 0)
+        write, uncosted = self.effects.writes.committed(name)
+        outcome = self.store.commit(name, int(event.get("rows") or 0), size, seconds, supersedes)
+        if outcome:
+            log.warning("entry %s was written and dropped: %s", name, outcome)
+        elif write is not None and uncosted:
+            # The query may not have been reported yet, and the next one is to know that loading pays.
+            self.store.price(name, max(0.0, time.monotonic() - write.decided - seconds / write.cores))
+        ratio = None if write is None else observed_ratio(size, write.row_bytes)
+        if ratio is not None:
+            self.graph.blend("ratio", ratio)
+        rate = observed_rate(float(size), seconds, rates_of(self.graph.calibration).write_overhead_seconds)
+        if rate is not None:
+            self.graph.blend("write", rate, float(size))
+        return not outcome
+
+    def lost(self, event: Mapping[str, Any]) -> bool:
+        """An entry was given up, or cannot be read; whether the plan of the run relied on it."""
+        name, code = str(event["entry"]), event.get("code")
+        write, planned = self.effects.writes.dropped(name)
+        if write is not None and code == "OVER_BUDGET":
+            self._outgrew(write)
+        self.store.abandon(name, f"{code or ''} {event.get('detail', '')}".strip()[:1000])
+        return planned
+
+    def released(self, event: Mapping[str, Any]) -> None:
+        """A query does not read an entry any more."""
+        query = event.get("query")
+        self.store.release(self.run, str(event["entry"]), None if query is None else int(query))
+
+    def _outgrew(self, write: PendingWrite) -> None:
+        self.effects.writes.outgrew(write)
+        least = observed_ratio(write.reserved, write.row_bytes)
+        if least is not None and least > rates_of(self.graph.calibration).stored_ratio:
+            self.graph.blend("ratio", least)
+
+    def _ended_well(
+        self,
+        event: Mapping[str, Any],
+        number: int,
+        query: OpenQuery | None,
+        read: Mapping[str, Mapping[str, Any]],
+        runs: RunPlanner,
+    ) -> None:
+        loaded = {node for name in read if query and name in query.loads for node in query.loads[name].nodes}
+        shared = query.nodes_of(wire.Share) if query else set()
+        # How often Spark computes what is shared now was counted when it was not.
+        partial = loaded | shared | (query.nodes_of(wire.ReadPersisted, wire.Persist) if query else set())
+        lesson = learn(event, query.plan if query else None, partial)
+        self.graph.record(lesson.fill, lesson.private, lesson.demanded)
+        if query is not None:
+            self._step(query, event, partial, runs)
+            alone = all(isinstance(action, wire.Share) for action in query.actions)
+            if alone and query.plan.repeated:
+                ran = run_of(query.plan, bool(shared), float(event.get("seconds") or 0.0), time.time())
+                self.graph.record(lambda batch: batch.add_variant(ran), (), ())
+        for write in self.effects.writes.take_uncosted(number):
+            if write.node in lesson.totals:
+                self.store.price(write.entry, lesson.totals[write.node] / write.cores)
+        for name, load in read.items():
+            self._loaded(name, load, query)
+
+    def _step(self, query: OpenQuery, event: Mapping[str, Any], partial: set[int], runs: RunPlanner) -> None:
+        """Keep the query as a step of this run."""
+        if query.position < MAX_STEPS:
+            plan = query.plan
+            below = {each for n in partial if n in plan.nodes for each in plan.below(n)}
+            made = (wire.Store, wire.Persist)
+            wider = [a.node for a in query.actions if isinstance(a, made) and a.ref is not None]
+            widened = {each for node in wider for each in plan.below(node)}
+            seen = measured_of(event, query.cores, below, widened)
+            body = encode(query.message, with_carried(seen, runs.carried(query.number)))
+            if body is not None:
+                self.graph.record_step(query.position, body)
+        runs.ran(query.number)
+
+    def _loaded(self, name: str, load: Mapping[str, Any], query: OpenQuery | None) -> None:
+        """What reading an entry took, and what it saved."""
+        seconds, size = load.get("seconds"), load.get("bytes")
+        rates = rates_of(self.graph.calibration)
+        if seconds is None:
+            return
+        if size:
+            rate = observed_rate(float(size), float(seconds), rates.read_overhead_seconds)
+            if rate is not None:
+                self.graph.blend("read", rate, float(size), rates.read_bytes_per_second)
+        if query is None or name not in query.loads:
+            return
+        known = query.loads[name]
+        overhead = rates.read_overhead_seconds * len(known.nodes)
+        measured = known.instead - (float(seconds) / query.cores + overhead)
+        self.store.used(name, known.predicted, measured, contradicts(known.predicted, measured))

@@ -1,0 +1,144 @@
+"""Which stored entry serves which node (docs/protocol.md, "Identifiers")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from spark_regions.dag.plan import Plan, Signature
+from spark_regions.dag.records import Entry
+
+SECONDS_PER_ROW_AND_CONJUNCT = 5e-8
+SECONDS_PER_ROW_AND_EXPRESSION = 2e-7
+MAX_DEPTH = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnMapping:
+    """How stored columns produce wanted ones.
+
+    :param reads: stored columns that are read
+    :param missing: wanted columns that cannot be produced
+    :param computed: columns that have to be computed from stored ones
+    """
+
+    reads: frozenset[str]
+    missing: frozenset[str]
+    computed: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """An entry that serves a node.
+
+    :param residual: conjuncts still to be applied
+    :param seconds: to read the entry and apply the rest
+    """
+
+    node: int
+    entry: Entry
+    reads: frozenset[str]
+    residual: frozenset[str]
+    computed: frozenset[str]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class MatchFailure:
+    """An entry on the same core that does not serve the node, and why."""
+
+    code: str
+    detail: str
+    entry: str
+
+
+def column_mapping(
+    wanted: Iterable[str], stored: Iterable[str], expressions: Mapping[str, tuple[str, ...]]
+) -> ColumnMapping:
+    """A column is covered if it is stored, or if `expressions` names its inputs and all of them are covered.
+
+    >>> rule = {"sum": ("a", "b")}
+    >>> column_mapping(["sum"], ["a", "b"], rule).missing
+    frozenset()
+    >>> column_mapping(["sum"], ["a"], rule).missing
+    frozenset({'sum'})
+    """
+    have = frozenset(stored)
+    known: dict[str, frozenset[str] | None] = {}
+    computed: set[str] = set()
+
+    def reads_of(column: str, depth: int) -> frozenset[str] | None:
+        if column in have:
+            return frozenset((column,))
+        if column in known:
+            return known[column]
+        # A digest cannot contain itself, but a message can claim so.
+        known[column] = None
+        inputs = expressions.get(column)
+        if inputs is None or depth >= MAX_DEPTH:
+            return None
+        reads: set[str] = set()
+        for each in inputs:
+            below = reads_of(each, depth + 1)
+            if below is None:
+                return None
+            reads |= below
+        known[column] = frozenset(reads)
+        computed.add(column)
+        return known[column]
+
+    reads: set[str] = set()
+    missing: set[str] = set()
+    for column in wanted:
+        found = reads_of(column, 0)
+        if found is None:
+            missing.add(column)
+        else:
+            reads |= found
+    return ColumnMapping(frozenset(reads), frozenset(missing), frozenset(computed))
+
+
+def subsumes(plan: Plan, node: Signature, stored: Signature) -> ColumnMapping | MatchFailure:
+    """ColumnMapping of `node` by `stored`, or why there is none. Cores must be equal."""
+    if not stored.conjuncts <= node.conjuncts:
+        extra = len(stored.conjuncts - node.conjuncts)
+        return MatchFailure("CONJUNCTS_DIFFER", f"{extra} filters that the query does not have", "")
+    residual = node.conjuncts - stored.conjuncts
+    wanted = set(node.columns)
+    for conjunct in residual:
+        reads = plan.conjunct_columns.get(conjunct)
+        if reads is None:
+            return MatchFailure("NOT_COVERED", "a filter whose columns are unknown", "")
+        wanted.update(reads)
+    found = column_mapping(wanted, stored.columns, plan.expressions)
+    if found.missing and (same := equivalent_columns(plan, stored)):
+        found = column_mapping(wanted, stored.columns, {**plan.expressions, **same})
+        found = replace(found, computed=found.computed - same.keys())
+    if found.missing:
+        of_filters = len(found.missing - set(node.columns))
+        detail = f"{len(found.missing)} columns missing" + (f", {of_filters} of them for filters" if of_filters else "")
+        return MatchFailure("NOT_COVERED", detail, "")
+    return found
+
+
+def equivalent_columns(plan: Plan, stored: Signature) -> dict[str, tuple[str]]:
+    """Columns that are not stored, each with one that equals it in every stored row: the other key of a join."""
+    pairs = [plan.equal[conjunct] for conjunct in sorted(stored.conjuncts) if conjunct in plan.equal]
+    both = {column for pair in pairs for column in pair}
+    found: dict[str, tuple[str]] = {}
+    while pairs:
+        missing = column_mapping(both, stored.columns, {**plan.expressions, **found}).missing
+        more = {
+            absent: (present,)
+            for pair in pairs
+            for absent, present in (pair, pair[::-1])
+            if absent in missing and present not in missing
+        }
+        if not more:
+            break
+        found |= more
+    return found
+
+
+def entry_signature(entry: Entry) -> Signature:
+    return Signature(entry.lineage, entry.core, entry.conjuncts, entry.columns)

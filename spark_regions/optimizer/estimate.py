@@ -1,0 +1,32 @@
+"""What the operators of the plan take, each alone and with what is below it, and how likely their rows are to be used
+again, from what the graph has seen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from spark_regions.decision.draft import Draft
+from spark_regions.decision.question import Question
+from spark_regions.stats.estimate import Estimate
+from spark_regions.stats.frequency import total_probabilities
+from spark_regions.stats.operators import own_seconds, total_seconds
+
+RECORDED = 0.5
+"""Trust in the time of an operator in the one run that is followed."""
+
+
+def estimate(question: Question, draft: Draft) -> Draft:
+    """Before `match`: what is left to do above a stored result is judged by what its operators took."""
+    plan, view = question.plan, question.view
+    alone = own_seconds(plan, view)
+    if question.planned and question.run is not None:
+        for number, seconds in question.run.seconds.items():
+            if number in plan.nodes:
+                alone.setdefault(number, Estimate(seconds * question.cores, RECORDED))
+    return replace(
+        draft,
+        self_seconds=alone,
+        inclusive_seconds=total_seconds(plan, view),
+        probabilities=total_probabilities(plan, view),
+    )

@@ -1,0 +1,31 @@
+"""Results that only this application can use, kept in the block manager once recomputing them has cost as much."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from spark_regions.costs.rates import MIN_BENEFIT_SECONDS
+from spark_regions.decision.draft import Draft
+from spark_regions.decision.question import Question
+from spark_regions.decision.values import Appraisal, MaterializationCandidate
+from spark_regions.optimizer.strategies.ski_rental import ski_rental
+
+
+def persist(question: Question, draft: Draft) -> Draft:
+    """After `choose`: what other applications can use as well is stored rather than persisted, and neither above nor
+    below it is anything persisted. Topmost first.
+    """
+    acted = {*draft.loads, *draft.stored}
+    blocked = {below for number in acted for below in question.plan.below(number)} | question.plan.above(acted)
+    chosen: list[MaterializationCandidate] = []
+    for candidate in draft.private:
+        if candidate.node not in blocked:
+            blocked.update(question.plan.below(candidate.node))
+            chosen.append(candidate)
+    worth = tuple(
+        each
+        for each in chosen
+        if each.bytes <= question.confs.persist_max_bytes
+        and each.benefit >= MIN_BENEFIT_SECONDS and isinstance(ski_rental(each), Appraisal)
+    )  # fmt: skip
+    return replace(draft, persists=worth) if worth else draft

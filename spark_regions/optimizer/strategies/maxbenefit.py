@@ -1,0 +1,21 @@
+"""Strategy `maxbenefit` (Piglet §4.4): the points with the highest benefit, however likely they are to return."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from spark_regions.decision.values import Appraisal, Decline, MaterializationCandidate, Selection, StrategyInput
+from spark_regions.optimizer.strategies.antichain import best_antichain
+
+
+def choose(given: StrategyInput) -> Selection:
+    """Points whose benefit (eq. 1) for one use exceeds their write."""
+    return replace(best_antichain(given, maxbenefit), first_uses=True)
+
+
+def maxbenefit(point: MaterializationCandidate) -> Appraisal | Decline:
+    """t_benefit - t_write. A result of 5 s, read in 0.5 s and written in 1 s, gains 3.5 s."""
+    gain = point.benefit - point.write_seconds - point.extra_seconds
+    if gain <= 0:
+        return Decline(point.node, "NOT_WORTH_WRITING", f"write {point.write_seconds:.2f} s")
+    return Appraisal(gain, "BENEFIT")

@@ -1,0 +1,132 @@
+"""The recorded run of an application, followed; and what its plan needs to know of the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from spark_regions.costs.calibrate import observed_rate, observed_ratio, rates_of
+from spark_regions.costs.rates import Rates
+from spark_regions.dag.plan import Plan, parse_plan
+from spark_regions.decision.question import Confs
+from spark_regions.decision.values import RunDecision
+from spark_regions.effects.persisted import PersistedResults
+from spark_regions.runs.program import Budget
+from spark_regions.runs.recorded_query import Measured, RecordedQuery, completed, decoded, query_part
+from spark_regions.runs.run_planner import OFFERS, RunPlanner, Stored
+from spark_regions.runs.run_view import Key, RunView
+from spark_regions.stats.guess import guessed
+from spark_regions.stats.operators import own_seconds, rows
+from spark_regions.store.entries import entries_on
+from spark_regions.store.operator_graph import OperatorGraph
+from spark_regions.store.steps import steps_of
+
+BATCH_SECONDS = 3.0
+"""How long a batch waits for its plan; nothing else runs meanwhile."""
+
+
+class RunFollower:
+    """Called under the session's lock."""
+
+    def __init__(self, graph: OperatorGraph, persisted: PersistedResults) -> None:
+        self.graph = graph
+        self.persisted = persisted
+        run = graph.run
+        self._recorded = decoded(graph.catalog.read(lambda connection: steps_of(connection, run.name, run.id)))
+        self.planner = RunPlanner(self._recorded)
+
+    def follow_up(self, plan: Plan, confs: Confs, cores: int, offered: int) -> dict[str, Any] | None:
+        """What the driver is asked for in place of an answer: more DataFrames, or some patience."""
+        if not self.planner or not confs.workflow:
+            return None
+        if offered < OFFERS:
+            budget, kept, stored = self._means(confs)
+            step = self.planner.look(plan)
+            # While the driver signs what it is asked for, the run is planned.
+            self.planner.prepare(budget, rates_of(self.graph.calibration), cores, kept, stored)
+            if self.planner.wants_more(step):
+                return {"offer": OFFERS}
+        return {"again": True} if self.planner.is_worth_waiting_for(plan) else None
+
+    def view(self, query: int, plan: Plan, confs: Confs, rates: Rates, cores: int) -> RunView | None:
+        """Where the query stands in the recorded run."""
+        if not self.planner or not confs.workflow:
+            return None
+        budget, kept, stored = self._means(confs)
+        return self.planner.view(query, plan, budget, rates, cores, kept, stored)
+
+    def decided(self, run: RunDecision | None) -> None:
+        if run is not None:
+            self.planner.decided(run.paired)
+
+    def announce(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Plan for the queries of a batch, which follow in any order; without any, the batch is over.
+
+        :raises InvalidRequest: the message breaks the protocol
+        """
+        released = [each.id for each in self.persisted.kept if each.planned is not None]
+        for name in released:
+            self.persisted.drop(name)
+        queries = message.get("queries") or []
+        if not queries:
+            self.planner = RunPlanner(self._recorded)
+            return {"ranks": [], "release": released}
+        confs = Confs.parse(queries[0].get("confs") or {})
+        cores = max(1, int(queries[0].get("parallelism") or 1))
+        self.planner = RunPlanner(completed([self._expected(each, confs, cores) for each in queries]), together=True)
+        budget, kept, stored = self._means(confs)
+        rates = rates_of(self.graph.calibration)
+        self.planner.prepare(budget, rates, cores, kept, stored, BATCH_SECONDS)
+        return {"release": released, **self.planner.order()}
+
+    def _expected(self, query: Mapping[str, Any], confs: Confs, cores: int) -> RecordedQuery:
+        """A query of a batch with what is known of its operators, or is to be expected from its sources."""
+        plan = query_part(parse_plan(query))
+        view = self.graph.view(plan, confs.window)
+        known = own_seconds(plan, view)
+        guess = guessed(plan)
+        seconds = {n: known[n].value if n in known else guess.task_seconds[n] for n in plan.below(plan.root)}
+        cardinality = {}
+        for number in plan.below(plan.root):
+            signed = plan.nodes[number].signature
+            seen = rows(signed.lineage, view) if signed else None
+            cardinality[number] = seen.value if seen else guess.rows[number]
+        return RecordedQuery(plan, Measured({n: spent / cores for n, spent in seconds.items()}, cardinality, {}))
+
+    def resized(self, name: str, size: int, seconds: float = 0.0) -> None:
+        """The real size of something persisted, and the task-seconds that keeping it took."""
+        self.persisted.resize(name, size)
+        kept = self.persisted.get(name)
+        rate = observed_rate(float(size), seconds, 0.0)
+        if rate is not None and kept is not None and not kept.timed:
+            kept.timed = True
+            self.graph.blend("persist_write", rate, float(size), Rates().persist_write_bytes_per_second)
+        if kept is None or kept.planned is None:
+            return
+        self.planner.resized(kept.planned, float(size))
+        ratio = observed_ratio(size, kept.row_bytes)
+        if ratio is not None:
+            self.graph.blend("persisted_ratio", ratio)
+            kept.row_bytes = 0.0
+
+    def dropped(self, name: str, code: str | None) -> None:
+        """Something persisted is gone."""
+        if code not in (None, "LAST_USE"):
+            self.planner.failed()
+        self.persisted.drop(name)
+
+    def _means(self, confs: Confs) -> tuple[Budget, dict[Key, float], Stored]:
+        """What may be kept, and what is kept and stored now."""
+        budget = Budget(
+            persist=confs.persist_max_bytes if confs.persist else 0.0,
+            store=float(confs.max_bytes) if confs.recycling else 0.0,
+        )
+        kept = {each.planned: float(each.bytes) for each in self.persisted.kept if each.planned}
+
+        def stored() -> list[tuple[str, frozenset[str]]]:
+            if not confs.recycling:
+                return []
+            entries = self.graph.catalog.read(lambda connection: entries_on(connection, self.planner.matcher.cores))
+            return [(e.lineage, frozenset(e.columns)) for e in entries if e.state == "committed"]
+
+        return budget, kept, stored

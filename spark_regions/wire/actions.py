@@ -1,0 +1,86 @@
+"""What a decision asks the driver to do, as it goes over the wire (docs/protocol.md, `decision`)."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Load(msgspec.Struct, frozen=True, tag="load", tag_field="kind", rename="camel"):
+    """Read a stored result in a node's place.
+
+    :param saving: seconds
+    :param instead: seconds that the node would take
+    """
+
+    node: int
+    entry: str
+    location: str
+    columns: tuple[str, ...]
+    conjuncts: tuple[str, ...]
+    saving: float
+    instead: float
+    reason: str
+
+
+class ReadPersisted(
+    msgspec.Struct, frozen=True, tag="recall", tag_field="kind", rename="camel", omit_defaults=True
+):  # fmt: skip
+    """Read a persisted result in a node's place; `release` it after this query."""
+
+    node: int
+    entry: str
+    saving: float
+    reason: str
+    release: bool = False
+
+
+class Store(msgspec.Struct, frozen=True, tag="store", tag_field="kind", rename="camel"):
+    """Write a node's rows, or those of the DataFrame `ref` in its place, while they are computed.
+
+    :param max_bytes: of the files; more is given up
+    :param max_overhead: share of the query's own work that writing may take; no bound where it is None
+    """
+
+    node: int
+    ref: str | None
+    entry: str
+    location: str
+    columns: tuple[str, ...]
+    max_bytes: int
+    max_overhead: float | None
+    saving: float
+    reason: str
+
+
+class Persist(
+    msgspec.Struct, frozen=True, tag="persist", tag_field="kind", rename="camel", omit_defaults=True
+):  # fmt: skip
+    """Keep a node's rows, or those of the DataFrame `ref` in its place, in the block manager."""
+
+    node: int
+    ref: str | None
+    entry: str
+    columns: tuple[str, ...]
+    level: str
+    max_bytes: int
+    saving: float
+    reason: str
+    release: bool = False
+
+
+class Unpersist(msgspec.Struct, frozen=True, tag="unpersist", tag_field="kind"):
+    entry: str
+
+
+class Share(msgspec.Struct, frozen=True, tag="share", tag_field="kind"):
+    """Compute a node's rows once for all nodes of the group."""
+
+    node: int
+    group: tuple[int, ...]
+    saving: float
+    reason: str
+    detail: str
+
+
+NodeAction = Load | ReadPersisted | Store | Persist | Share
+Action = NodeAction | Unpersist
