@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
+
 from spark_regions.decision.values import (
     CommonSubplan,
     Decline,
@@ -35,7 +37,6 @@ class Draft:
     :param self_seconds: task-seconds of each node alone
     :param inclusive_seconds: task-seconds of a node with everything below it, where it ran without a load
     :param probabilities: eq. 6 by lineage
-    :param unserved: which share of a lineage's uses nothing stored above it answers
     :param matches: the best entry of every node that one serves
     :param uncached_seconds: to compute each node without any load
     :param seconds: to compute each node with what can be loaded
@@ -49,6 +50,7 @@ class Draft:
     :param saved: what each load saves, in seconds
     :param keeps: planned results to be persisted
     :param persists: others
+    :param actions: further ones, of `wire.actions` or of a like kind, which need nothing reserved
     :param regions: of the query as decided, see `number_regions`
     """
 
@@ -56,7 +58,6 @@ class Draft:
     self_seconds: Seconds = field(default_factory=_nothing)
     inclusive_seconds: Seconds = field(default_factory=_nothing)
     probabilities: Mapping[str, float] = field(default_factory=_nothing)
-    unserved: Mapping[str, float] = field(default_factory=_nothing)
     matches: Mapping[int, Match] = field(default_factory=_nothing)
     uncached_seconds: Seconds = field(default_factory=_nothing)
     seconds: Seconds = field(default_factory=_nothing)
@@ -73,6 +74,7 @@ class Draft:
     keeps: tuple[PlannedMaterialization, ...] = ()
     persists: tuple[MaterializationCandidate, ...] = ()
     shares: tuple[CommonSubplan, ...] = ()
+    actions: tuple[msgspec.Struct, ...] = ()
     regions: Mapping[str, Any] = field(default_factory=_nothing)
     declines: tuple[Decline, ...] = ()
 
@@ -94,16 +96,3 @@ class Draft:
     @property
     def stored(self) -> tuple[int, ...]:
         return tuple(candidate.node for candidate, _ in self.stores)
-
-    def lines(self) -> list[str]:
-        """What is to be done and what is not, a line each, as tests and logs show it."""
-        found = [f"load {n} {self.matches[n].entry.id} saves {self.saved[n]:.2f} s: {r}" for n, r in self.loads.items()]
-        for candidate, reason in self.stores:
-            at = f"{candidate.node} as {candidate.ref}" if candidate.ref is not None else str(candidate.node)
-            found.append(f"store {at} ({', '.join(candidate.signature.columns)}): {reason}")
-        found += [f"keep {each.node} ({', '.join(each.signature.columns)}) {each.level}" for each in self.keeps]
-        found += [f"persist {each.node} ({', '.join(each.signature.columns)})" for each in self.persists]
-        found += [
-            f"share {', '.join(map(str, each.nodes))} saves {each.saving:.2f} s: {each.reason}" for each in self.shares
-        ]
-        return found + [f"decline {each.node} {each.code} {each.detail}".rstrip() for each in self.declines]

@@ -33,7 +33,7 @@ class Applied:
     :param missed: whether something is not kept that the plan of the run relies on
     """
 
-    actions: tuple[Action, ...]
+    actions: tuple[msgspec.Struct, ...]
     declines: tuple[Decline, ...]
     draft: Draft
     missed: bool
@@ -65,7 +65,7 @@ class Effects:
             # Each place saves its part, so that the sum over the actions is the group's.
             part = round(share.saving / len(share.nodes), 4)
             actions += [wire.Share(node, share.nodes, part, share.reason, share.detail) for node in share.nodes]
-        query.actions = tuple(actions)
+        query.actions = (*actions, *draft.actions)
         made = query.nodes_of(wire.Load, wire.ReadPersisted, wire.Store, wire.Persist)
         return Applied(query.actions, tuple(lost), draft.only(made), missed)
 

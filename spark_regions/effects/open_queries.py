@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from spark_regions.dag.plan import Plan
-from spark_regions.wire.actions import Action, NodeAction
+from spark_regions.wire.actions import NodeAction
 
 MAX_OPEN = 256
 UNUSED_SECONDS = 60.0
@@ -44,7 +46,7 @@ class OpenQuery:
     cores: int
     message: Mapping[str, Any]
     position: int
-    actions: tuple[Action, ...] = ()
+    actions: tuple[msgspec.Struct, ...] = ()
     loads: dict[str, Loaded] = field(default_factory=dict)
     decided: float = field(default_factory=time.monotonic)
 

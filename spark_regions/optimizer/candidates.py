@@ -22,13 +22,15 @@ def candidates(question: Question, draft: Draft) -> Draft:
     unserved = unserved_shares(plan, question.view, loadable)
     eligible = eligible_nodes(plan, draft.matches)
     measured = {number: _measured(question, draft, unserved, number) for number in sorted(eligible)}
-    private = (_measured(question, draft, unserved, number) for number in _private_nodes(question))
+    private = [found for n in _private_nodes(question) if (found := _measured(question, draft, unserved, n))]
+    if not eligible and not private:
+        return draft
     return replace(
         draft,
         eligible=eligible,
         candidates=tuple(found for found in measured.values() if found),
         unknown=tuple(number for number, found in measured.items() if not found),
-        private=tuple(found for found in private if found),
+        private=tuple(private),
     )
 
 

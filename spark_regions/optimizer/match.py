@@ -64,7 +64,7 @@ def match(question: Question, draft: Draft) -> Draft:
         for number, miss in missed.items()
         if number not in found
     ]
-    return replace(draft, matches=found).declined(*declines)
+    return replace(draft, matches=found).declined(*declines) if found or declines else draft
 
 
 def unusable(entry: Entry, question: Question) -> str | None:

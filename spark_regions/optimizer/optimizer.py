@@ -53,7 +53,7 @@ PASSES: tuple[Pass, ...] = (
 FAILED = "INTERNAL_ERROR"
 
 
-def optimize(question: Question, passes: Sequence[Pass] = PASSES, strict: bool = False) -> Draft:
+def optimize(question: Question, passes: Sequence[Pass] | None = None, strict: bool = False) -> Draft:
     """What to do for a query. No side effects.
 
     A pass that fails, or after which an invariant does not hold, loses its own change only, and the draft declines it
@@ -62,7 +62,7 @@ def optimize(question: Question, passes: Sequence[Pass] = PASSES, strict: bool =
     :param strict: for tests: raise instead
     """
     draft = Draft()
-    for each in passes:
+    for each in PASSES if passes is None else passes:
         try:
             after = each(question, draft)
             wrong = violation(question, after) if after is not draft else None

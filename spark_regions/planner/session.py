@@ -158,7 +158,7 @@ class Session:
         entries = (*self.effects.persisted.entries(cores), *stored)
         return Question(plan, view, entries, rates, confs, query.cores, self.store.clock(), run, unordered)
 
-    def _answer(self, actions: Iterable[wire.Action], declines: Iterable[Decline]) -> dict[str, Any]:
+    def _answer(self, actions: Iterable[msgspec.Struct], declines: Iterable[Decline]) -> dict[str, Any]:
         return {
             "actions": msgspec.json.decode(msgspec.json.encode(list(actions))),
             "declines": [{"node": d.node, "code": d.code, "detail": d.detail} for d in list(declines)[:MAX_DECLINES]],

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from spark_regions.costs.rates import Rates
+from spark_regions.runs.milp import Program, Var, solved
 from spark_regions.runs.program import (
-    GAP,
     LEVELS,
     PERSIST,
     Budget,
@@ -24,39 +22,6 @@ from spark_regions.runs.results import Place, Result
 
 TIE_SECONDS = 1e-4
 """What keeping costs at least, so that nothing is kept for nothing."""
-
-
-class Var(NamedTuple):
-    """A variable: of query `i`, a node of it, a result and a level, as far as they matter."""
-
-    kind: str
-    i: int
-    node: int = -1
-    result: int = -1
-    level: str = ""
-
-
-@dataclass(slots=True)
-class _Program:
-    """Columns by name, and rows as sparse triplets: Σ value · variable >= lower."""
-
-    names: dict[Var, int] = field(default_factory=dict)
-    by_query: dict[int, list[Var]] = field(default_factory=dict)
-    costs: list[float] = field(default_factory=list)
-    binary: list[bool] = field(default_factory=list)
-    entries: list[tuple[int, int, float]] = field(default_factory=list)
-    lower: list[float] = field(default_factory=list)
-
-    def add(self, name: Var, cost: float = 0.0, binary: bool = False) -> None:
-        self.names[name] = len(self.costs)
-        self.by_query.setdefault(name.i, []).append(name)
-        self.costs.append(cost)
-        self.binary.append(binary)
-
-    def at_least(self, lower: float, terms: Mapping[Var, float]) -> None:
-        row = len(self.lower)
-        self.lower.append(lower)
-        self.entries += [(row, self.names[name], value) for name, value in terms.items() if name in self.names]
 
 
 def solve(
@@ -80,7 +45,7 @@ def solve(
     """
     trimmed = trees(steps, ahead, found)
     place = {k: i for i, k in enumerate(ahead)}
-    program = _Program()
+    program = Program()
     for k in ahead:
         _query(program, place[k], trimmed[k])
     for number, result in enumerate(found):
@@ -95,19 +60,19 @@ def solve(
         _capacity(program, len(ahead), sizes, level, budget.of(level), frozenset(kept) | frozenset(stored))
     if together and budget.persist > 0:
         _at_once(program, [rates.level_bytes(result.bytes, True) for result in found], budget.persist)
-    values, proven = _solved(program, seconds)
+    values, proven = solved(program, seconds)
     if values is None:
         return None
     return _schedule(program, values, proven, steps, ahead, trimmed, tuple(found))
 
 
-def _query(program: _Program, i: int, tree: Tree) -> None:
+def _query(program: Program, i: int, tree: Tree) -> None:
     for node in tree.nodes:
         program.add(Var("computed", i, node), tree.seconds[node])
 
 
 def _result(
-    program: _Program,
+    program: Program,
     place: Mapping[int, int],
     number: int,
     result: Result,
@@ -148,7 +113,7 @@ def _result(
             program.at_least(lower, {Var("held", i - 1, result=number, level=level): 1.0, read: -1.0})
 
 
-def _demand(program: _Program, i: int, tree: Tree) -> None:
+def _demand(program: Program, i: int, tree: Tree) -> None:
     """What is needed is computed or read."""
     reads: dict[int, list[Var]] = {}
     for name in program.by_query[i]:
@@ -164,7 +129,7 @@ def _demand(program: _Program, i: int, tree: Tree) -> None:
             program.at_least(0.0, terms | {Var("computed", i, above): -1.0})
 
 
-def _paths(program: _Program, i: int, tree: Tree) -> None:
+def _paths(program: Program, i: int, tree: Tree) -> None:
     """On a way from root to leaf one result is made."""
     made: dict[int, list[Var]] = {}
     for name in program.by_query[i]:
@@ -179,7 +144,7 @@ def _paths(program: _Program, i: int, tree: Tree) -> None:
 
 
 def _capacity(
-    program: _Program, count: int, sizes: Sequence[float], level: str, limit: float, free: frozenset[int]
+    program: Program, count: int, sizes: Sequence[float], level: str, limit: float, free: frozenset[int]
 ) -> None:
     """What is held after a query, or read by it, fits at once."""
     reads: dict[tuple[int, int], list[Var]] = {}
@@ -205,32 +170,14 @@ def _capacity(
             program.at_least(-1.0 if limit > 0 else 0.0, used)
 
 
-def _at_once(program: _Program, sizes: Sequence[float], limit: float) -> None:
+def _at_once(program: Program, sizes: Sequence[float], limit: float) -> None:
     made = [name for name in program.names if name.kind == "made" and name.level == PERSIST]
     if made:
         program.at_least(-1.0, {name: -sizes[name.result] / limit for name in made})
 
 
-def _solved(program: _Program, seconds: float) -> tuple[Sequence[float] | None, bool]:
-    import numpy as np
-    from scipy.optimize import Bounds, LinearConstraint, milp
-    from scipy.sparse import coo_array
-
-    rows, columns, values = zip(*program.entries, strict=True)
-    shape = (len(program.lower), len(program.costs))
-    matrix = coo_array((values, (rows, columns)), shape=shape).tocsr()
-    answer = milp(
-        np.array(program.costs),
-        integrality=np.array(program.binary, dtype=int),
-        bounds=Bounds(0, 1),
-        constraints=LinearConstraint(matrix, np.array(program.lower), np.inf),
-        options={"time_limit": seconds, "mip_rel_gap": GAP},
-    )
-    return (None, False) if answer.x is None else (answer.x, answer.status == 0)
-
-
 def _schedule(
-    program: _Program,
+    program: Program,
     values: Sequence[float],
     proven: bool,
     steps: Sequence[RecordedQuery],

@@ -6,9 +6,9 @@ from wire_client import MEASURED, decide, executed, node, report
 
 from spark_regions.dag.plan import parse_plan
 from spark_regions.effects import open_queries as module
-from spark_regions.planner.session import Counters, Session
 from spark_regions.errors import InvalidRequest
 from spark_regions.learn.executed import learn
+from spark_regions.planner.session import Counters, Session
 from spark_regions.store.admin import list_entries
 from spark_regions.store.operator_graph import OperatorGraph
 from spark_regions.store.schema import LEASE

@@ -1,0 +1,202 @@
+"""Questions in short notation, and drafts as lines, for tests of the decision's passes.
+
+A plan is one node a line, indented below its parent: `1 Join sales(a, b) where f`, with `private`, `unstorable` or
+`20 bytes` (of a row) behind. What the graph has seen: `Join sales(a, b): 4 s, 1 MB, 1000 rows, 2 times`. An entry:
+`e1 sales(a, b) where f: 1 MB, 5 s`. A DataFrame: `s0 at 1 sales(a, b, c): seen 2, held, 30 bytes`. A repeated subplan:
+`2, 5 sales(a, b)`. Every filter reads column `a`. Names of operators' rows stand for digests.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from spark_regions.costs.rates import Rates
+from spark_regions.dag.digests import digest, shape
+from spark_regions.dag.moments import Moments
+from spark_regions.dag.plan import Node, Plan, Repeated, Shared, Signature
+from spark_regions.dag.records import EdgeUse, Entry, GraphView, Variant
+from spark_regions.decision.draft import Draft
+from spark_regions.decision.question import Confs, Question
+from spark_regions.runs.program import Budget
+from spark_regions.runs.recorded_query import Measured, RecordedQuery, query_part
+from spark_regions.runs.run_planner import RunPlanner
+from spark_regions.runs.run_view import RunView
+
+ROWS = re.compile(
+    r"(?P<core>\w+)\((?P<columns>[^)]*)\)(?: where (?P<filters>[\w, ]+?))?"
+    r"(?P<rest>(?::.*| private| unstorable| \d+ bytes)*)$"
+)
+CORES = 2
+PATIENT_SECONDS = 60.0
+
+
+def question(case: Mapping[str, Any]) -> Question:
+    """The question of a case of a fixture file."""
+    tree = plan(case["plan"], case.get("shared", ()), case.get("repeated", ()))
+    confs = Confs(**({"max_bytes": 10**9} | case.get("confs", {})))
+    entries = tuple(_entry(line) for line in case.get("entries", ()))
+    unordered = frozenset((int(node), str(name)) for node, name in case.get("unordered", ()))
+    view = _view(case)
+    run = _run(case["run"], tree, confs) if "run" in case else None
+    return Question(tree, view, entries, Rates(), confs, CORES, case.get("now", 0.0), run, unordered)
+
+
+def plan(text: str, shared: Iterable[str] = (), repeated: Iterable[str] = ()) -> Plan:
+    nodes: dict[int, Node] = {}
+    parents: dict[int, int] = {}
+    above: list[tuple[int, int]] = []
+    for line in filter(str.strip, text.splitlines()):
+        depth = len(line) - len(line.lstrip())
+        number, operator, rows = line.split(maxsplit=2)
+        signed, rest = _rows(rows)
+        above = [(d, n) for d, n in above if d < depth]
+        if above:
+            parents[int(number)] = above[-1][1]
+        above.append((depth, int(number)))
+        width = re.search(r"(\d+) bytes", rest)
+        nodes[int(number)] = Node(
+            int(number), operator, (), signed, "unstorable" not in rest, "", "private" in rest,
+            float(width[1]) if width else 10.0, source_bytes=1e6 if operator == "Scan" else None,
+        )  # fmt: skip
+    children = {number: tuple(n for n, p in parents.items() if p == number) for number in nodes}
+    nodes = {number: replace(node, children=children[number]) for number, node in nodes.items()}
+    filters = {each for node in nodes.values() if node.signature for each in node.signature.conjuncts}
+    reads = dict.fromkeys(filters, ("a",))
+    return Plan(min(nodes), nodes, parents, {}, reads, tuple(map(_shared, shared)), tuple(map(_repeated, repeated)))
+
+
+def shown(question: Question, draft: Draft) -> list[str]:
+    """All that the draft holds, a line each."""
+    found = []
+    if draft.run:
+        found.append(f"step {draft.run.step + 1} of {draft.run.steps}")
+        found += [f"wanted {w.node} ({', '.join(w.signature.columns)}) {w.level}" for w in draft.run.wanted]
+        found += ["finished"] * len(draft.run.finished)
+    for name in ("self_seconds", "inclusive_seconds", "uncached_seconds", "seconds", "least_seconds"):
+        known = getattr(draft, name)
+        found += [f"{name} {number} {known[number].value:.2f}" for number in sorted(known)]
+    names = {node.signature.lineage: n for n, node in question.plan.nodes.items() if node.signature}
+    found += [f"probability {names[each]} {p:.2f}" for each, p in draft.probabilities.items() if p]
+    found += [f"match {n} {m.entry.id} {m.seconds:.2f} s" for n, m in draft.matches.items()]
+    found += [f"gain {n} {gain:.2f} s" for n, gain in draft.gains.items()]
+    found += [f"eligible {', '.join(map(str, sorted(draft.eligible)))}"] if draft.eligible else []
+    found += [
+        f"{kind} {_where(c)}: {c.benefit:.2f} s, {c.bytes / 1e6:.2f} MB, past {c.past:g}, expected {c.expected:g}"
+        for kind in ("candidates", "private")
+        for c in getattr(draft, kind)
+    ]
+    found += [f"unknown {n}" for n in draft.unknown]
+    found += [f"load {n}: {reason}, saves {draft.saved[n]:.2f} s" for n, reason in draft.loads.items()]
+    found += [f"store {_where(c)}: {reason}" for c, reason in draft.stores]
+    found += ["first uses"] if draft.first_uses else []
+    found += [f"keep {_where(each)}" for each in draft.keeps]
+    found += [f"persist {_where(each)}" for each in draft.persists]
+    found += [f"share {', '.join(map(str, s.nodes))}: {s.reason}, saves {s.saving:.2f} s" for s in draft.shares]
+    found += [f"region {r['id']} {', '.join(r['operators'])}" for r in draft.regions.get("regions", ())]
+    return found + [f"decline {d.node} {d.code} {d.detail}".rstrip() for d in draft.declines]
+
+
+def changes(before: Sequence[str], after: Sequence[str]) -> list[str]:
+    """What a pass added, and what it took away."""
+    return [f"- {line}" for line in before if line not in after] + [f"+ {line}" for line in after if line not in before]
+
+
+def _where(candidate: Any) -> str:
+    at = f"{candidate.node} as {candidate.ref}" if candidate.ref is not None else str(candidate.node)
+    names = (name for name in candidate.signature.columns)
+    return f"{at} ({', '.join(names)})"
+
+
+def _rows(text: str) -> tuple[Signature | None, str]:
+    if text.startswith("-"):
+        return None, text
+    found = ROWS.match(text.strip())
+    assert found, f"no rows: {text!r}"
+    columns = tuple(each.strip() for each in found["columns"].split(",") if each.strip())
+    filters = frozenset(each.strip() for each in (found["filters"] or "").split(",") if each.strip())
+    return Signature(digest([found["core"], *sorted(filters)]), found["core"], filters, columns), found["rest"]
+
+
+def _number(text: str, unit: str, default: float) -> float:
+    found = re.search(rf"([\d.]+) {unit}\b", text)
+    return float(found[1]) if found else default
+
+
+def _entry(line: str) -> Entry:
+    name, rows = line.split(maxsplit=1)
+    signed, rest = _rows(rows)
+    assert signed
+    state = "pending" if "pending" in rest else "committed"
+    return Entry(
+        name, signed.lineage, signed.core, signed.conjuncts, signed.columns, f"file:///{name}", state, 1000,
+        int(_number(rest, "MB", 1.0) * 1e6), 0.0, 0.0, recompute_seconds=_number(rest, "s", 5.0),
+        contradictions=int(_number(rest, "disappointments", 0)), persisted="persisted" in rest,
+    )  # fmt: skip
+
+
+def _view(case: Mapping[str, Any]) -> GraphView:
+    by_lineage: dict[str, list[Variant]] = {}
+    by_core: dict[str, list[Variant]] = {}
+    for line in case.get("seen", ()):
+        operator, rows = line.split(maxsplit=1)
+        signed, rest = _rows(rows)
+        assert signed
+        times = int(_number(rest, "times", 1))
+        total = _number(rest, "s in all", -1.0)
+        found = Variant(
+            signed.lineage, operator, shape(signed.columns), signed.core, signed.conjuncts, signed.columns,
+            rows=Moments.of(_number(rest, "rows", 1000)), bytes=Moments.of(_number(rest, "MB", 1.0) * 1e6),
+            seconds=Moments.of(_number(rest, "s", 1.0)), total=Moments.of(total) if total >= 0 else Moments(),
+            demands=times, executions=times,
+        )  # fmt: skip
+        by_lineage.setdefault(signed.lineage, []).append(found)
+        by_core.setdefault(signed.core, []).append(found)
+    edges: dict[str, dict[str, EdgeUse]] = {}
+    session: dict[str, dict[str, int]] = {}
+    for child, parent, runs, times in case.get("edges", ()):
+        edges.setdefault(digest([child]), {})[digest([parent]) if parent else ""] = EdgeUse(runs, times)
+    for child, parent, times in case.get("asked", ()):
+        session.setdefault(digest([child]), {})[digest([parent]) if parent else ""] = times
+    return GraphView(by_lineage, by_core, edges, frozenset(), session, case.get("runs", 0))
+
+
+def _shared(line: str) -> Shared:
+    ref, _, node, rows = line.split(maxsplit=3)
+    signed, rest = _rows(rows)
+    assert signed
+    seen = re.search(r"seen (\d+)", rest)
+    width = _number(rest, "bytes", 10.0)
+    return Shared(ref, int(node), int(seen[1]) if seen else 1, signed, width, "held" in rest)
+
+
+def _repeated(line: str) -> Repeated:
+    numbers, rows = re.match(r"([\d, ]+) (\w+\(.*)", line).groups()  # type: ignore[union-attr]
+    signed, _ = _rows(rows)
+    assert signed
+    nodes = tuple(int(each) for each in numbers.split(","))
+    return Repeated(nodes, nodes, signed, True, 10.0)
+
+
+def _run(case: Mapping[str, Any], tree: Plan, confs: Confs) -> RunView | None:
+    """The recorded run, followed to the step that the plan is."""
+    queries = []
+    for text in case["queries"]:
+        recorded = plan(text, case.get("shared", ()))
+        seconds = {n: case["seconds"][node.operator] for n, node in recorded.nodes.items()}
+        rows = dict.fromkeys(recorded.nodes, case.get("rows", 1e6))
+        queries.append(RecordedQuery(query_part(recorded), Measured(seconds, rows, {})))
+    planner = RunPlanner(queries)
+    budget = Budget(float(confs.persist_max_bytes), float(confs.max_bytes))
+    kept = {}
+    if "kept" in case:
+        signed, _ = _rows(case["kept"])
+        assert signed
+        kept[signed.lineage, frozenset(signed.columns)] = 1e6
+    for number in range(case.get("step", 0)):
+        planner.view(number, queries[number].plan, budget, Rates(), CORES, kept, list)
+        planner.ran(number)
+    planner.prepare(budget, Rates(), CORES, kept, list, PATIENT_SECONDS)
+    return planner.view(99, tree, budget, Rates(), CORES, kept, list)
