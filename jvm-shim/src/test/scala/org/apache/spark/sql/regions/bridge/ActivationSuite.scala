@@ -48,7 +48,7 @@ class ActivationSuite extends munit.FunSuite {
     assertEquals(session.getConf(RegionsConf.recycleStrategy), "always")
     assertEquals(session.getConf(RegionsConf.recycleMaxBytes), 10L << 30)
     assertEquals(session.getConf(RegionsConf.persistMaxBytes), None)
-    val startup = RegionsConf.entries.filter(RegionsConf.isStartup).map(_.key.stripPrefix(RegionsConf.prefix)).toSet
+    val startup = RegionsConf.entries.map(_.key).filter(SQLConf.isStaticConfigKey).map(_.stripPrefix(RegionsConf.prefix)).toSet
     assertEquals(
       startup,
       Set(
