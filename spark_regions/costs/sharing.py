@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from spark_regions.costs.rates import (
+    SECONDS_PER_ROW_OF,
+    SECONDS_PER_SOURCE_ROW,
+    SHARED_BYTES_PER_SECOND,
+    SHARED_STAGE_SECONDS,
+)
 from spark_regions.dag.plan import Plan, Repeated
 from spark_regions.dag.records import GraphView
 from spark_regions.stats.estimate import Estimate
 from spark_regions.stats.operators import bytes_of
 
-SHUFFLE_BYTES_PER_SECOND = 150e6
-"""What one core writes to, or reads from, a shuffle."""
 SHUFFLE_ROW_BYTES = 64.0
 """A narrower row costs as much: its key is hashed, and it is copied by itself."""
-STAGE_SECONDS = 0.05
-"""A shuffle more is a stage more to plan, to start and to wait for."""
-
-SECONDS_PER_ROW = {"Join": 0.3e-6, "Aggregate": 0.3e-6, "Window": 0.8e-6}
-"""The weights of `Attribution` in the shim with the shuffles that go along, for operators that were never measured."""
-SECONDS_PER_SOURCE_ROW = 0.25e-6
 COMPRESSION = 2.0
 """Rows of a columnar file in memory against the file."""
 REDUCTION = 1 / 3
@@ -43,7 +41,7 @@ class SharingCosts:
 
     @property
     def saving(self) -> float:
-        return self.apart - self.once - self.moved - STAGE_SECONDS
+        return self.apart - self.once - self.moved - SHARED_STAGE_SECONDS
 
     def __str__(self) -> str:
         return (
@@ -110,7 +108,7 @@ def guessed(plan: Plan, repeated: Repeated, parallelism: int) -> SharingCosts | 
             node = plan.nodes[number]
             if node.children:
                 rows[number] = max(rows[child] for child in node.children)
-                alone[number] = rows[number] * SECONDS_PER_ROW.get(node.operator, 0.0)
+                alone[number] = rows[number] * SECONDS_PER_ROW_OF.get(node.operator, 0.0)
             elif node.source_bytes is None:
                 return None
             else:
@@ -218,6 +216,5 @@ def _moved(size: float, repeated: Repeated, kinds: int, parallelism: int) -> flo
     # Where rows came in that no place has, how many is unknown: as many as every filter with every other could let in.
     size *= 1.0 if repeated.exact else float(kinds)
     # An aggregate's own exchange was written in each case; its rows are read and merged at each place.
-    return (
-        size * (len(repeated.nodes) + (1 if repeated.exchange else 0)) / SHUFFLE_BYTES_PER_SECOND / max(parallelism, 1)
-    )
+    times = len(repeated.nodes) + (1 if repeated.exchange else 0)
+    return size * times / SHARED_BYTES_PER_SECOND / max(parallelism, 1)

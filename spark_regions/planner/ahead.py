@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from spark_regions.costs.calibrate import observed_rate, observed_ratio, rates_of
+from spark_regions.costs.guess import guessed
 from spark_regions.costs.rates import Rates
 from spark_regions.dag.plan import Plan, Signature, parse_plan
 from spark_regions.planner.decide import Confs
@@ -18,7 +19,6 @@ from spark_regions.recycle.horizon.steps import Measured, Step, completed, query
 from spark_regions.recycle.matching import Match
 from spark_regions.recycle.persist import Persisted, Persists
 from spark_regions.recycle.points import Point
-from spark_regions.stats.guess import guessed
 from spark_regions.stats.operators import own_seconds, rows
 from spark_regions.store.entries import entries_on
 from spark_regions.store.steps import steps_of

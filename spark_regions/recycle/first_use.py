@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
+from spark_regions.costs.guess import guessed
 from spark_regions.dag.plan import Node, Plan, Shared, Signature
 from spark_regions.recycle.antichain import Choice, positions
 from spark_regions.recycle.points import Point, Situation
 from spark_regions.stats.estimate import Estimate
-from spark_regions.stats.guess import guessed
 
 SMALL_BYTES = 1 << 20
 """What a result of an aggregate is expected to take at most; it is given up where it grows beyond its reservation."""

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from spark_regions.costs.rates import Rates
+from spark_regions.costs.rates import SECONDS_PER_ROW_AND_CONJUNCT, SECONDS_PER_ROW_AND_EXPRESSION, Rates
 from spark_regions.dag.plan import Plan, Signature
 from spark_regions.dag.records import Entry
 from spark_regions.stats.estimate import Estimate
 
-SECONDS_PER_ROW_AND_CONJUNCT = 5e-8
-SECONDS_PER_ROW_AND_EXPRESSION = 2e-7
 MAX_DEPTH = 64
 
 

@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from spark_regions.costs.rates import SECONDS_PER_ROW_AND_CONJUNCT, SECONDS_PER_ROW_AND_EXPRESSION
 from spark_regions.dag.plan import Plan, Signature
 from spark_regions.recycle.horizon.steps import Step
-from spark_regions.recycle.matching import (
-    SECONDS_PER_ROW_AND_CONJUNCT,
-    SECONDS_PER_ROW_AND_EXPRESSION,
-    NearMiss,
-    serves,
-)
+from spark_regions.recycle.matching import NearMiss, serves
 from spark_regions.recycle.points import MIN_BENEFIT_SECONDS
 
 MAX_RESULTS = 80

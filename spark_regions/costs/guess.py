@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from spark_regions.costs.rates import SCAN_BYTES_PER_SECOND, SECONDS_PER_ROW, SHUFFLED_SECONDS_PER_ROW
 from spark_regions.dag.plan import Plan
 
-SCAN_BYTES_PER_SECOND = 100e6
-SECONDS_PER_ROW = 0.3e-6
-SHUFFLED_SECONDS_PER_ROW = 1.2e-6
-"""Of one core: rows passed on, and rows that are moved, sorted or hashed."""
 UNKNOWN_SOURCE_BYTES = 10e6
 FILTERED = 1 / 3
 GROUPED = 0.1
