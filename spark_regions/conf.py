@@ -1,7 +1,7 @@
 """Every `spark.regions.*` key: type, default, unit, when it can be changed, and what it does.
 
-`docs/configuration.md` is generated from here, and so is `confs.json`, from which the shim registers the keys with Spark
-(`SQLConf.buildConf`), so that `SET -v` lists them and a wrong value is refused where it is set.
+`docs/configuration.md` is generated from here, and so is `confs.json`, from which the shim registers the keys with
+Spark (`SQLConf.buildConf`), so that `SET -v` lists them and a wrong value is refused where it is set.
 """
 
 from __future__ import annotations

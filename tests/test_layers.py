@@ -118,7 +118,7 @@ RATE = re.compile(r"per_(second|byte|(source_)?row)|overhead_seconds", re.IGNORE
 
 
 def rates(path: Path) -> list[str]:
-    """Names with a rate's unit that a file gives a number of its own; one made of other names, or of 0 and 1, is none."""
+    """Names with a rate's unit that a file gives a number of its own; 0, 1 and what is made of other names are none."""
     given: list[tuple[str, ast.expr]] = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Assign):

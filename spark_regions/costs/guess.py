@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from spark_regions.costs.rates import SCAN_BYTES_PER_SECOND, SECONDS_PER_ROW, SHUFFLED_SECONDS_PER_ROW
 from spark_regions.dag.plan import Plan
+from spark_regions.stats.cardinality import UNKNOWN_SOURCE_BYTES, guessed_rows
 
-UNKNOWN_SOURCE_BYTES = 10e6
-FILTERED = 1 / 3
-GROUPED = 0.1
+_MOVES = ("Aggregate", "Distinct", "Window", "Sort", "Repartition")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,26 +23,16 @@ class Guess:
 
 
 def guessed(plan: Plan) -> Guess:
-    """Rows and task-seconds of each node.
-
-    A join has as many rows as its larger input, each filter keeps a third, a group-by a tenth. Only good enough to tell
-    a join of large tables from a look at a small one.
-    """
-    rows: dict[int, float] = {}
+    """Rows and task-seconds of each node: good enough to tell a join of large tables from a look at a small one."""
+    rows = guessed_rows(plan)
     seconds: dict[int, float] = {}
-    for number in plan.bottom_up():
+    for number in rows:
         node = plan.nodes[number]
-        below = [rows[child] for child in node.children]
-        if not below:
+        if node.children:
+            moved = len(node.children) > 1 or node.operator.startswith(_MOVES)
+            rate = SHUFFLED_SECONDS_PER_ROW if moved else SECONDS_PER_ROW
+            seconds[number] = sum(rows[child] for child in node.children) * rate
+        else:
             size = node.source_bytes if node.source_bytes is not None else UNKNOWN_SOURCE_BYTES
-            rows[number] = size / max(node.row_bytes, 1.0)
             seconds[number] = size / SCAN_BYTES_PER_SECOND
-            continue
-        moved = len(below) > 1 or node.operator.startswith(("Aggregate", "Distinct", "Window", "Sort", "Repartition"))
-        rows[number] = max(below)
-        if node.operator == "Filter":
-            rows[number] *= FILTERED
-        elif node.operator.startswith(("Aggregate", "Distinct")):
-            rows[number] *= GROUPED
-        seconds[number] = sum(below) * (SHUFFLED_SECONDS_PER_ROW if moved else SECONDS_PER_ROW)
     return Guess(rows, seconds)

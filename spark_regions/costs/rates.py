@@ -1,6 +1,7 @@
 """Every rate that a cost is made of: seconds and bytes of one core, until something was measured.
 
-A store location's own are measured and learned (`Rates`, the factor `bps` of Piglet's eq. 4); the others stay as they are.
+A store location's own are measured and learned (`Rates`, the factor `bps` of Piglet's eq. 4); the others stay as they
+are.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ SPILL_BYTES_PER_SECOND = 120e6
 TASK_OVERHEAD_SECONDS = 0.01
 STAGE_OVERHEAD_SECONDS = 0.1
 TIE_SECONDS_PER_ROW = 1e-8
-"""Of a stage that is arranged otherwise: rows that are written to and read from a shuffle once more, rows that a sort puts
-aside, a task before its first row, a further stage, and a further sort key."""
+"""Of a stage that is arranged otherwise: rows that are written to and read from a shuffle once more, rows that a sort
+puts aside, a task before its first row, a further stage, and a further sort key."""
 
 
 def carried_seconds(more_bytes: float, parallelism: int) -> float:

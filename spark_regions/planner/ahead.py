@@ -19,7 +19,8 @@ from spark_regions.recycle.horizon.steps import Measured, Step, completed, query
 from spark_regions.recycle.matching import Match
 from spark_regions.recycle.persist import Persisted, Persists
 from spark_regions.recycle.points import Point
-from spark_regions.stats.operators import own_seconds, rows
+from spark_regions.stats.cardinality import rows
+from spark_regions.stats.operators import own_seconds
 from spark_regions.store.entries import entries_on
 from spark_regions.store.steps import steps_of
 

@@ -17,8 +17,9 @@ from spark_regions.recycle.frequency import (
     unserved_shares,
 )
 from spark_regions.recycle.matching import Cover, Match, cover, serves
+from spark_regions.stats.cardinality import rows, rows_for
 from spark_regions.stats.estimate import Estimate, estimate
-from spark_regions.stats.operators import bytes_of, rows
+from spark_regions.stats.operators import bytes_of
 
 MIN_BENEFIT_SECONDS = 0.05
 PRICE_OF_OTHER_COLUMNS = 0.5
@@ -351,19 +352,7 @@ def _same_as_source(plan: Plan, node: int) -> bool:
 
 
 def _shared_rows(shared: Shared, node: Signature, view: GraphView, kin: list[Variant]) -> Estimate | None:
-    exact = rows(shared.signature.lineage, view)
-    if exact is not None:
-        return exact
-    widest = sorted((v for v in kin if v.rows.count), key=lambda v: len(v.conjuncts))
-    if widest:
-        found = estimate(widest[0].rows)
-        if found is not None:
-            # Every filter that the kin had and the shared point lacks may have removed rows: two thirds, as a guess.
-            return found.scaled(3.0 ** len(widest[0].conjuncts - shared.signature.conjuncts), 0.3)
-    own = rows(node.lineage, view)
-    if own is None:
-        return None
-    return own.scaled(3.0 ** len(node.conjuncts - shared.signature.conjuncts), 0.3)
+    return rows_for(shared.signature, node, view, kin)
 
 
 def _shared_seconds(

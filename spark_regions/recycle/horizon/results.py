@@ -10,10 +10,10 @@ from spark_regions.dag.plan import Plan, Signature
 from spark_regions.recycle.horizon.steps import Step
 from spark_regions.recycle.matching import NearMiss, serves
 from spark_regions.recycle.points import MIN_BENEFIT_SECONDS
+from spark_regions.stats.cardinality import unfiltered_rows
+from spark_regions.stats.estimate import Estimate
 
 MAX_RESULTS = 80
-FILTER_SELECTIVITY = 1 / 3
-"""Share of rows that a filter of unknown effect is taken to keep, as for shared DataFrames."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +170,11 @@ def _rows(
     """Cardinality: seen, or from a place with more filters."""
     if signature.lineage in known:
         return known[signature.lineage]
-    guesses = []
+    seen = []
     for k, number in kin:
         signed = steps[k].plan.nodes[number].signature
         assert signed is not None
         if signed.lineage in known and signature.conjuncts <= signed.conjuncts:
-            extra = len(signed.conjuncts - signature.conjuncts)
-            guesses.append((extra, known[signed.lineage] / FILTER_SELECTIVITY**extra))
-    return min(guesses)[1] if guesses else None
+            seen.append((signed.conjuncts, Estimate(known[signed.lineage], 1.0)))
+    found = unfiltered_rows(signature.conjuncts, sorted(seen, key=lambda each: each[1].value))
+    return found.value if found else None
