@@ -154,6 +154,7 @@ _STORING = {
 _STORE = {
     "STORE_UNWRITABLE": "The recycling cache's directory or catalog cannot be used",
     "CATALOG_RECREATED": "The catalog was damaged; it was moved aside and a new one was made",
+    "CATALOG_OLDER": "The catalog was of an earlier version; it was moved aside and a new one was made",
     "CATALOG_NEWER": "The catalog was written by a later version",
     "CATALOG_BUSY": "Another process held the catalog's lock",
 }
