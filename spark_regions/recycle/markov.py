@@ -1,4 +1,4 @@
-"""Strategy `markov` (Piglet §4.4): benefit weighted by the probability of reuse, eq. 5 to 8."""
+"""Strategy `markov` (Piglet §4.4): benefit weighted by the probability of reuse, eq. 5 to 7."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def choose(situation: Situation) -> Choice:
 
 
 def pareto_front(points: Iterable[Point]) -> list[Point]:
-    """Points such that no other has both a higher benefit and a higher probability (eq. 5 chooses among these).
+    """Points such that no other has both a higher benefit and a higher probability (eq. 5, P_total · t_benefit, is
+    largest at one of these).
 
     Worked example, (benefit, probability): (5, 0.4), (4, 0.9), (3, 0.5): the third loses to the second on both.
     """
@@ -49,15 +50,3 @@ def pareto_front(points: Iterable[Point]) -> list[Point]:
         front += [point for point in group if point.probability >= likelier]
         likelier = max(likelier, *(point.probability for point in group))
     return front
-
-
-def product(point: Point) -> float:
-    """P_total · t_benefit, the weight of eq. 5.
-
-    >>> from spark_regions.dag.plan import Signature
-    >>> from spark_regions.stats.estimate import Estimate
-    >>> point = Point(1, Signature("l", "c", frozenset(), ()), Estimate(5.0, 1.0), 1.0, 0.5, 1e6, 1, 1, 0, 0.5)
-    >>> product(point)
-    2.0
-    """
-    return point.probability * point.benefit

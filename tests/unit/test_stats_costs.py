@@ -8,7 +8,7 @@ from builders import chain, plan, signature, variant, view_of
 
 from spark_regions.costs.calibrate import observed_rate, probe_disk, rates_of
 from spark_regions.costs.rates import Rates
-from spark_regions.costs.recompute import Branches, recompute_seconds
+from spark_regions.costs.recompute import recompute_seconds
 from spark_regions.dag.moments import Moments
 from spark_regions.stats.cardinality import guessed_rows, rows, unfiltered_rows
 from spark_regions.stats.estimate import Estimate, estimate
@@ -76,19 +76,17 @@ OWN = {0: Estimate(1.0, 1.0), 1: Estimate(6.0, 1.0), 2: Estimate(4.0, 1.0), 3: E
 
 
 @pytest.mark.parametrize(
-    ("branches", "cores", "stops", "expected"),
+    ("cores", "stops", "expected"),
     [
-        (Branches.LONGEST, 1, None, 11.0),  # eq. 3: max(4, 2) + 6 + 1
-        (Branches.LONGEST, 2, None, 5.5),
-        (Branches.WORK, 1, None, 13.0),  # 4 + 2 + 6 + 1
-        (Branches.WORK, 2, None, 6.5),
-        (Branches.WORK, 2, {2: 0.5}, 5.0),  # A is read: 0.5 + 1 + 3 + 0.5
-        (Branches.WORK, 2, {2: 9.0}, 6.5),  # reading A is dearer than computing it
-        (Branches.WORK, 2, {1: 0.25}, 0.75),  # 0.25 + 0.5
+        (1, None, 13.0),  # 4 + 2 + 6 + 1
+        (2, None, 6.5),
+        (2, {2: 0.5}, 5.0),  # A is read: 0.5 + 1 + 3 + 0.5
+        (2, {2: 9.0}, 6.5),  # reading A is dearer than computing it
+        (2, {1: 0.25}, 0.75),  # 0.25 + 0.5
     ],
 )
-def test_recompute_seconds_of_a_join(branches, cores, stops, expected):
-    found = recompute_seconds(plan(JOIN), OWN, cores, branches, stops)
+def test_recompute_seconds_of_a_join(cores, stops, expected):
+    found = recompute_seconds(plan(JOIN), OWN, cores, stops)
     assert found[0].value == pytest.approx(expected)
 
 

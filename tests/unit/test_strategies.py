@@ -15,7 +15,7 @@ from spark_regions.recycle.frequency import (
     total_probabilities,
     unserved_shares,
 )
-from spark_regions.recycle.markov import pareto_front, product
+from spark_regions.recycle.markov import pareto_front
 from spark_regions.recycle.points import Decline, Point
 from spark_regions.recycle.ski_rental import ski_rental
 from spark_regions.recycle.strategies import OURS, strategy
@@ -91,10 +91,10 @@ def test_uses_below_a_stored_point_do_not_count():
     assert unserved_shares(tree, stored, ())[join] == 0.0
 
 
-def test_pareto_front_and_product():
+def test_the_pareto_front_holds_the_largest_product():
     best, likely, loser = point(5.0, 0.4), point(4.0, 0.9), point(3.0, 0.5)
     assert pareto_front([best, likely, loser]) == [best, likely]
-    assert max([best, likely], key=product) is likely
+    assert max([best, likely, loser], key=lambda each: each.probability * each.benefit) is likely
 
 
 CONFS = Confs(max_bytes=10**9)
