@@ -15,7 +15,6 @@ from spark_regions.errors import InvalidRequest
 from spark_regions.recycle.admission import expired, shadowed
 from spark_regions.recycle.antichain import Choice, best_antichain
 from spark_regions.recycle.first_use import held_point, small_result
-from spark_regions.recycle.frequency import Probability
 from spark_regions.recycle.matching import Match, match
 from spark_regions.recycle.points import Decline, Point, Situation, eligible, points, shared_points
 from spark_regions.recycle.repeats import Share, shares
@@ -128,9 +127,9 @@ def propose(
     with_loads = recompute_seconds(plan, own, parallelism, stops=stops, prefixes=prefixes) if stops else fresh
     candidates = eligible(plan, loads)
     loadable = {signed.lineage for number in loads if (signed := plan.nodes[number].signature)}
-    measured, unmeasured = points(plan, view, candidates, with_loads, rates, parallelism, Probability.WINDOW, loadable)
+    measured, unmeasured = points(plan, view, candidates, with_loads, rates, parallelism, loadable)
     by_node = {point.node: point for point in measured}
-    measured += shared_points(plan, view, by_node, with_loads, rates, parallelism, Probability.WINDOW, usable)
+    measured += shared_points(plan, view, by_node, with_loads, rates, parallelism, usable)
     fitting = [point for point in measured if point.bytes <= confs.max_bytes]
     if recorded is not None:
         fitting = [point for point in fitting if point.expected > 0 or confs.strategy == "always"]
@@ -203,7 +202,7 @@ def _persists(
         for number, node in plan.nodes.items()
         if node.signature and node.children and (node.session or node.refusal == "TYPE_NOT_STORABLE")
     ]
-    found, _ = points(plan, view, candidates, seconds, rates, parallelism, Probability.WINDOW)
+    found, _ = points(plan, view, candidates, seconds, rates, parallelism)
     taken: set[int] = set()
     chosen: list[Point] = []
     for point in sorted(found, key=lambda each: each.node):

@@ -1,43 +1,27 @@
-"""Expected uses from the global operator graph: Piglet §4.4, eq. 6 to 8."""
+"""Expected uses from the global operator graph: Piglet §4.4, eq. 6 and 7."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from enum import StrEnum
 
 from spark_regions.dag.plan import Plan
 from spark_regions.dag.records import GraphView
 
 
-class Probability(StrEnum):
-    """`WINDOW` is eq. 7, in relation to all runs; `OUTDEGREE` is eq. 8, in relation to what else follows."""
+def edge_probability(child: str, parent: str, view: GraphView) -> float:
+    """P(child → parent) by eq. 7, in relation to all runs; eq. 8 would relate it to what else follows the child.
 
-    WINDOW = "window"
-    OUTDEGREE = "outdegree"
-
-
-def edge_probability(child: str, parent: str, view: GraphView, rule: Probability) -> float:
-    """P(child → parent).
-
-    Eq. 7: of 4 earlier runs, 3 had the edge: 3/4. Eq. 8: the child went 3 times into this parent, once into
-    another: 3/4.
-    A run counts once in eq. 7, however often it repeats the edge, so that P stays a probability.
+    Of 4 earlier runs, 3 had the edge: 3/4. A run counts once, however often it repeats the edge, so that P stays a
+    probability.
     """
-    uses = view.edges.get(child, {})
-    use = uses.get(parent)
-    if use is None:
-        return 0.0
-    if rule is Probability.WINDOW:
-        return min(1.0, use.runs / view.runs) if view.runs else 0.0
-    out = sum(each.occurrences for each in uses.values())
-    return use.occurrences / out if out else 0.0
+    use = view.edges.get(child, {}).get(parent)
+    return min(1.0, use.runs / view.runs) if use and view.runs else 0.0
 
 
-def total_probabilities(plan: Plan, view: GraphView, rule: Probability) -> dict[str, float]:
+def total_probabilities(plan: Plan, view: GraphView) -> dict[str, float]:
     """Eq. 6 by lineage: the smallest probability on the way from the sources.
 
-    A source starts at how often it was used at all. Worked example: P(scan → join) = 0.9, P(join → aggregate)
-    = 0.4: the
+    A source starts at how often it was used at all. Worked example: P(scan → join) = 0.9, P(join → aggregate) = 0.4: the
     aggregate has 0.4, the join 0.9.
     """
     found: dict[str, float] = {}
@@ -51,7 +35,7 @@ def total_probabilities(plan: Plan, view: GraphView, rule: Probability) -> dict[
         lineage = node.signature.lineage
         for child in _signed_below(plan, number):
             if child != lineage:
-                below = min(below, edge_probability(child, lineage, view, rule))
+                below = min(below, edge_probability(child, lineage, view))
         memo[number] = below
         found[lineage] = min(found.get(lineage, 1.0), below)
     return found

@@ -9,13 +9,7 @@ from dataclasses import dataclass, field, replace
 from spark_regions.costs.rates import Rates, carried_seconds
 from spark_regions.dag.plan import Plan, Shared, Signature
 from spark_regions.dag.records import Entry, GraphView, Variant
-from spark_regions.recycle.frequency import (
-    Probability,
-    expected_uses,
-    session_uses,
-    total_probabilities,
-    unserved_shares,
-)
+from spark_regions.recycle.frequency import expected_uses, session_uses, total_probabilities, unserved_shares
 from spark_regions.recycle.matching import Cover, Match, cover, serves
 from spark_regions.stats.cardinality import rows, rows_for
 from spark_regions.stats.estimate import Estimate, estimate
@@ -117,11 +111,10 @@ def points(
     recompute: Mapping[int, Estimate],
     rates: Rates,
     parallelism: int,
-    rule: Probability,
     loadable: Collection[str] = (),
 ) -> tuple[list[Point], list[Decline]]:
     """Every candidate with its numbers, and a decline where there are none."""
-    probabilities = total_probabilities(plan, view, rule)
+    probabilities = total_probabilities(plan, view)
     shares = unserved_shares(plan, view, loadable)
     found: list[Point] = []
     declines: list[Decline] = []
@@ -164,7 +157,6 @@ def shared_points(
     recompute: Mapping[int, Estimate],
     rates: Rates,
     parallelism: int,
-    rule: Probability,
     stored: Collection[Entry] = (),
 ) -> list[Point]:
     """Wider DataFrames that this session has used at least twice, this query included, or that were measured earlier.
@@ -193,7 +185,7 @@ def shared_points(
         seconds = _shared_seconds(shared.node, recompute, kin, parallelism)
         if cardinality is None or seconds is None:
             continue
-        probability = max((p for p in total_probabilities(plan, view, rule).values()), default=0.0)
+        probability = max((p for p in total_probabilities(plan, view).values()), default=0.0)
         exact = nodes.get(shared.node)
         here = recompute.get(shared.node)
         lineages = {v.lineage for v in kin} | {shared.signature.lineage, node.signature.lineage}

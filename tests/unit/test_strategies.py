@@ -9,7 +9,6 @@ from spark_regions.errors import StrategyUnknown
 from spark_regions.planner.decide import Confs, propose
 from spark_regions.recycle.antichain import Verdict
 from spark_regions.recycle.frequency import (
-    Probability,
     edge_probability,
     expected_uses,
     total_probabilities,
@@ -56,20 +55,19 @@ def test_ski_rental_stores_when_the_price_is_paid(past, recompute, code):
         assert found.code == code
 
 
-def test_eq_7_and_8():
+def test_eq_7():
     view = view_of(edges={("s", "j"): (3, 6), ("s", "x"): (1, 2)}, runs=4)
-    assert edge_probability("s", "j", view, Probability.WINDOW) == 0.75
-    assert edge_probability("s", "j", view, Probability.OUTDEGREE) == 0.75
-    assert edge_probability("s", "x", view, Probability.WINDOW) == 0.25
-    assert edge_probability("s", "none", view, Probability.WINDOW) == 0.0
-    assert edge_probability("s", "j", view_of(), Probability.WINDOW) == 0.0
+    assert edge_probability("s", "j", view) == 0.75
+    assert edge_probability("s", "x", view) == 0.25
+    assert edge_probability("s", "none", view) == 0.0
+    assert edge_probability("s", "j", view_of()) == 0.0
 
 
 def test_eq_6_takes_the_smallest_probability_of_the_path():
     tree = chain("agg", "join", "scan")
     join, scan, agg = lineage("join"), lineage("scan"), lineage("agg")
     view = view_of(edges={(scan, join): (9, 9), (join, agg): (4, 4)}, runs=10)
-    found = total_probabilities(tree, view, Probability.WINDOW)
+    found = total_probabilities(tree, view)
     assert found[join] == 0.9
     assert found[agg] == 0.4
 
