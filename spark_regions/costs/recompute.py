@@ -23,8 +23,8 @@ def recompute_seconds(
     The branches below a join add up. Eq. 3 takes the longest, as where they run side by side on their own machines; in
     Spark the branches of one query share the same cores, so that a shorter one delays the longer.
     Worked example on two cores: scan A 4, scan B 2, join 6 task-seconds: (4 + 2 + 6)/2 = 6 s (by eq. 3,
-    max(4, 2)/2 + 6/2 = 5 s). If A's result can be loaded in 0.5 s: (0.5 + 2/2 + 6/2) = 4.5 s. If B is a copy of A that is
-    `reused`: (4 + 6)/2 = 5 s.
+    max(4, 2)/2 + 6/2 = 5 s). If A's result can be loaded in 0.5 s: (0.5 + 2/2 + 6/2) = 4.5 s. If B is a copy of A that
+    is `reused`: (4 + 6)/2 = 5 s.
 
     :param own: task-seconds of each operator alone
     :param stops: nodes that can be loaded, with the seconds to read them; the cheaper way counts

@@ -21,8 +21,8 @@ def edge_probability(child: str, parent: str, view: GraphView) -> float:
 def total_probabilities(plan: Plan, view: GraphView) -> dict[str, float]:
     """Eq. 6 by lineage: the smallest probability on the way from the sources.
 
-    A source starts at how often it was used at all. Worked example: P(scan → join) = 0.9, P(join → aggregate) = 0.4: the
-    aggregate has 0.4, the join 0.9.
+    A source starts at how often it was used at all. Worked example: P(scan → join) = 0.9, P(join → aggregate) = 0.4:
+    the aggregate has 0.4, the join 0.9.
     """
     found: dict[str, float] = {}
     memo: dict[int, float] = {}
