@@ -39,7 +39,7 @@ def unfiltered_rows(
     if not known:
         return None
     filters, found = min(known, key=lambda each: len(each[0]))
-    return found.scaled(FILTERED ** -len(filters - conjuncts), OTHER_FILTERS)
+    return found.scaled((1 / FILTERED) ** len(filters - conjuncts), OTHER_FILTERS)
 
 
 def rows_for(wanted: Signature, node: Signature, view: GraphView, kin: Iterable[Variant]) -> Estimate | None:

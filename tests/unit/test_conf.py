@@ -9,7 +9,8 @@ import pytest
 
 from spark_regions import conf
 
-ROOT = Path(conf.__file__).resolve().parent.parent
+HERE = Path(conf.__file__).resolve()
+ROOT = HERE.parent.parent
 PAGE = ROOT / "docs/configuration.md"
 SHIM = ROOT / "jvm-shim/src/main/resources/org/apache/spark/sql/regions/confs.json"
 
@@ -99,7 +100,7 @@ def test_a_text_stands_on_the_page_and_in_the_shim_and_nowhere_else(monkeypatch:
     folders = ("spark_regions", "jvm-shim/src", "docs", "conf", "examples")
     kinds = {".py", ".scala", ".json", ".md", ".conf", ".properties", ".txt"}
     files = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in kinds]
-    others = "\n".join(path.read_text(encoding="utf-8") for path in files if path not in (PAGE, SHIM))
+    others = "\n".join(path.read_text(encoding="utf-8") for path in files if path not in (HERE, PAGE, SHIM))
     assert [known.key for known in conf.CONFS if known.doc in others] == []
     changed = replace(conf.CONFS[3], doc="Another text.", default="another")
     monkeypatch.setattr(conf, "CONFS", (*conf.CONFS[:3], changed, *conf.CONFS[4:]))

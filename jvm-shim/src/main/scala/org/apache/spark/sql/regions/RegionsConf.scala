@@ -93,7 +93,6 @@ object RegionsConf {
   val explainFormat: ConfigEntry[String] = named("explain.format")
   val uiEnabled: ConfigEntry[Boolean] = named("ui.enabled")
 
-XX
   private val keys: Set[String] = entries.flatMap(entry => entry.key :: entry.alternatives).toSet
 
   /** The default as a user would write it, empty where there is none. */
