@@ -7,8 +7,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 WORKERS := 2
 JAR := spark_regions/jars/4.3/spark-regions-shim.jar
-REASONS := jvm-shim/src/main/resources/org/apache/spark/sql/regions/ui/reasons.properties
-SHIM_SOURCES := $(shell find jvm-shim/pom.xml jvm-shim/src/main -print 2>/dev/null)
+SHIM_SOURCES := $(shell find jvm-shim/pom.xml jvm-shim/src/main -print 2>/dev/null) spark_regions/conf.py spark_regions/reasons.py
 # A shim of a version manager can exist and not run: try, do not only look.
 PYTHON := $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
   $$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done)
@@ -73,7 +72,7 @@ docs: $(VENV)/.installed
 	$(PY) docs/generate.py
 	$(PY) docs/images/draw.py
 	$(PY) -m spark_regions plan docs/images/workflow.json --svg docs/images/region-plan.svg >/dev/null
-	$(PY) -c 'from spark_regions.reasons import properties; print(properties(), end="")' > $(REASONS)
+	$(PY) hatch_build.py --generate
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
 	@echo site/index.html
 

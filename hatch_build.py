@@ -1,6 +1,7 @@
 """Build hook: compiles the Scala shim with Maven and puts its jar into the package.
 
-Also a script: `python hatch_build.py` builds the jar, `python hatch_build.py --jars-dir` prints Spark's jar folder.
+Also a script: `python hatch_build.py` builds the jar, `--generate` only writes the files that the shim reads of the
+package's tables, and `--jars-dir` prints Spark's jar folder.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -19,6 +21,9 @@ SHIM = ROOT / "jvm-shim"
 SPARK_MINOR = "4.3"
 JAR = ROOT / "spark_regions" / "jars" / SPARK_MINOR / "spark-regions-shim.jar"
 MINIMUM_JAVA = 17
+RESOURCES = SHIM / "src" / "main" / "resources" / "org" / "apache" / "spark" / "sql" / "regions"
+GENERATED = {"confs.json": ("conf.py", "registry"), "ui/reasons.properties": ("reasons.py", "properties")}
+"""Resources of the shim, each with the module and its function that makes the text. Both import nothing of ours."""
 
 
 class BuildError(Exception):
@@ -44,6 +49,15 @@ def spark_jars_dir() -> Path:
         f"Spark {SPARK_MINOR}'s jars not found ({found}). "
         f"Hint: pip install 'pyspark>=4.3,<4.4', or set SPARK_JARS_DIR to the jars folder of a Spark {SPARK_MINOR}."
     )
+
+
+def generate() -> None:
+    """Write the generated resources, none whose text stays: its time counts for the jar's."""
+    for name, (module, function) in GENERATED.items():
+        text = runpy.run_path(str(ROOT / "spark_regions" / module), run_name=module)[function]()
+        path = RESOURCES / name
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
 
 
 def sources() -> list[Path]:
@@ -78,6 +92,7 @@ def build_jar() -> Path:
         if JAR.is_file():
             return JAR
         raise BuildError(f"Neither {SHIM} nor {JAR} exists. Hint: build from a full checkout.")
+    generate()
     if is_fresh():
         return JAR
     jars_dir = spark_jars_dir()
@@ -107,6 +122,9 @@ def build_jar() -> Path:
 
 
 def main(arguments: list[str]) -> int:
+    if arguments == ["--generate"]:
+        generate()
+        return 0
     try:
         print(spark_jars_dir() if arguments == ["--jars-dir"] else build_jar())
     except BuildError as error:

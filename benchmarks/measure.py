@@ -8,7 +8,7 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -106,3 +106,14 @@ def benchmark_main(
     (given.out / f"{name}.json").write_text(text + "\n")
     if found["differing"]:
         parser.exit(1, f"{name}: rows differ from plain Spark's: {found['differing']}\n")
+
+
+def benchmarks_main(module: str, table: Mapping[str, tuple[Callable[[Options], dict[str, Any]], int]]) -> None:
+    """Command line of a module of several benchmarks: the name of one, then as `benchmark_main`.
+
+    :param table: by name, the benchmark and its rounds
+    """
+    parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{module}", add_help=False)
+    parser.add_argument("name", choices=table)
+    given, rest = parser.parse_known_args()
+    benchmark_main(given.name, *table[given.name], rest)

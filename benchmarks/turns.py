@@ -6,16 +6,23 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from benchmarks.measure import paired_ratio
 from examples.data import tables
 from examples.demo import ROOT, plugin_confs
 from tests.harness.session import BASE
 
 T = TypeVar("T")
+Answer = dict[str, Any]
+Answers = dict[Any, dict[str, list[Answer]]]
+"""By item and side, one of each round."""
+Request = Callable[[Any, str, int], Answer]
+"""Task and arguments, of an item, a side and a round."""
 
 
 class DriverFailed(RuntimeError):
@@ -123,3 +130,80 @@ def in_turn(names: Sequence[T], number: int) -> list[T]:
     """
     first = number % len(names)
     return [*names[first:], *names[:first]]
+
+
+@contextmanager
+def sides(
+    confs: Mapping[str, Mapping[str, str] | None], folder: Path | None = None, common: Mapping[str, str] = {}
+) -> Iterator[dict[str, Driver]]:
+    """A started driver for each side, with the tables as views."""
+    with (
+        tempfile.TemporaryDirectory(prefix="spark-regions-bench-") as name,
+        drivers(Path(name), confs, common) as found,
+    ):
+        for driver in found.values() if folder is not None else ():
+            driver.register(folder)
+        yield found
+
+
+def asked(
+    found: Mapping[str, Driver],
+    items: Iterable[Any],
+    rounds: int,
+    request: Request,
+    warm_ups: int = 0,
+    before: Callable[[int], None] = lambda number: None,
+    after: Callable[[], Answer] = dict,
+) -> Answers:
+    """What each side answers to each item; another side is first for each item and in each round.
+
+    :param warm_ups: rounds with negative numbers, which are not among the answers
+    :param before: called before every round
+    :param after: what else is to be known of an item when all sides have answered
+    """
+    answers: Answers = {item: {side: [] for side in found} for item in items}
+    for number in range(-warm_ups, rounds):
+        before(number)
+        for place, item in enumerate(answers):
+            turn = in_turn(list(found), number + place)
+            given = {side: found[side].ask(**request(item, side, number)) for side in turn}
+            known = after()
+            for side, answer in given.items() if number >= 0 else ():
+                answers[item][side].append(answer | known)
+    return answers
+
+
+def texts(task: str, queries: Mapping[Any, str], **more: Any) -> Request:
+    return lambda item, side, number: {"task": task, "text": queries[item], **more}
+
+
+def values(answers: Answers, item: Any, side: str, key: str = "seconds") -> list[Any]:
+    return [answer[key] for answer in answers[item][side]]
+
+
+def ratio(answers: Answers, items: Iterable[Any], above: str, below: str, key: str = "seconds") -> float:
+    """Of the sums over the items, within each round."""
+    chosen = list(items)
+    ours, theirs = (
+        [sum(row) for row in zip(*(values(answers, item, side, key) for item in chosen), strict=True)]
+        for side in (above, below)
+    )
+    return paired_ratio(ours, theirs)
+
+
+def ratios(answers: Answers, above: str, below: str, key: str = "seconds") -> dict[Any, float]:
+    return {item: ratio(answers, [item], above, below, key) for item in answers}
+
+
+def differing(answers: Answers, ties: bool = False) -> list[Any]:
+    """Items whose rows differ between sides; with `ties` over a LIMIT's edge, not where two plain runs do as well."""
+
+    def differ(each: Mapping[str, list[Answer]]) -> bool:
+        digests = [[answer["digest"] for answer in all_] for all_ in each.values()]
+        return any(len(set(row)) > 1 for row in zip(*digests, strict=False)) and not (ties and len(set(digests[0])) > 1)
+
+    return [item for item, each in answers.items() if differ(each)]
+
+
+def all_seconds(answers: Answers) -> dict[Any, dict[str, list[float]]]:
+    return {item: {side: values(answers, item, side) for side in each} for item, each in answers.items()}

@@ -1,15 +1,16 @@
 """Every `spark.regions.*` key: type, default, unit, when it can be changed, and what it does.
 
-The shim registers the same keys with Spark (`SQLConf.buildConf`), so `SET -v` lists them; a test compares both, and
-`docs/configuration.md` is generated from here.
+`docs/configuration.md` is generated from here, and so is `confs.json`, from which the shim registers the keys with
+Spark (`SQLConf.buildConf`), so that `SET -v` lists them and a wrong value is refused where it is set.
 """
 
 from __future__ import annotations
 
 import difflib
+import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 PREFIX = "spark.regions."
@@ -29,6 +30,7 @@ _MICROSECONDS = {
     "d": 86_400 * _SECOND,
 }
 _BYTES = {"b": 1, **{unit: 1024**power for power, letter in enumerate("kmgtp", 1) for unit in (letter, letter + "b")}}
+_LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
 _QUANTITY = re.compile(r"([0-9]+)([a-z]*)")
 
 
@@ -71,6 +73,16 @@ class Conf:
             "time": "a time such as 200ms, 5s or 7d",
             "bytes": "a size such as 512m or 10g",
         }[self.kind] + limit
+
+    @property
+    def requirement(self) -> str:
+        """What Spark says of a value that is of the right type and not allowed."""
+        if self.pattern:
+            return f"must be {self.expected}"
+        if self.kind == "share":
+            return "must be from 0 to 1"
+        limits = {None: "", 0: "must not be negative", 1: "must be greater than 0"}
+        return limits.get(self.minimum, f"must be at least {self.minimum}")
 
     def parse(self, text: str) -> Value:
         """The value in its unit; None for an empty optional number.
@@ -450,3 +462,12 @@ def markdown() -> str:
         also = f" Older names: {', '.join(conf.aliases)}." if conf.aliases else ""
         lines.append(f"| `{conf.key}` | {kind} | {default} | {conf.when} | {conf.doc}{also} |")
     return "\n".join(lines) + "\n"
+
+
+def registry() -> str:
+    """The table as the JSON file that the shim registers the keys from, a line for each; the build writes it."""
+    lines = [
+        json.dumps(asdict(conf) | {"doc": _LINK.sub(r"\1", conf.doc), "requirement": conf.requirement})
+        for conf in CONFS
+    ]
+    return "[\n" + ",\n".join(lines) + "\n]\n"

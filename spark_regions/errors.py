@@ -16,6 +16,7 @@ RegionsError
 ├── StoreError
 │   ├── StoreUnwritable    the store's directory or catalog cannot be used
 │   ├── CatalogCorrupt     the catalog file is not a database any more
+│   ├── CatalogOlder       written by an earlier version of spark_regions
 │   ├── CatalogNewer       written by a later version of spark_regions
 │   └── CatalogBusy        another process held the catalog's lock for too long
 └── UdfRefused             a Python function has no identity; carries a reason code
@@ -81,6 +82,10 @@ class StoreUnwritable(StoreError):
 
 class CatalogCorrupt(StoreError):
     """The catalog file is damaged."""
+
+
+class CatalogOlder(StoreError):
+    """The catalog was written by an earlier version."""
 
 
 class CatalogNewer(StoreError):

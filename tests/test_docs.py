@@ -29,7 +29,7 @@ def blocks(language: str) -> list[str]:
 
 def modules() -> list[str]:
     names = (module.name for module in pkgutil.walk_packages(spark_regions.__path__, "spark_regions."))
-    return sorted(name for name in names if not name.endswith(("__main__", ".migrations.env")))
+    return sorted(name for name in names if not name.endswith("__main__"))
 
 
 @pytest.mark.parametrize("name", modules())

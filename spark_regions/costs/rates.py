@@ -1,4 +1,8 @@
-"""How fast a store location is read and written (the factor `bps` of Piglet's eq. 4)."""
+"""Every rate that a cost is made of: seconds and bytes of one core, until something was measured.
+
+A store location's own are measured and learned (`Rates`, the factor `bps` of Piglet's eq. 4); the others stay as they
+are.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,36 @@ PERSIST_WRITE_OVERHEAD_SECONDS = 0.2
 """The same for compressed rows in the block manager. A kept plan is planned apart, and runs as a job of its own."""
 CARRIED_BYTES_PER_SECOND = 30e6
 """What one core writes to a shuffle, reads from it, and sorts."""
+
+SCAN_BYTES_PER_SECOND = 100e6
+SECONDS_PER_ROW = 0.3e-6
+SHUFFLED_SECONDS_PER_ROW = 1.2e-6
+"""Of an operator before anything ran: rows passed on, and rows that are moved, sorted or hashed."""
+
+SECONDS_PER_ROW_AND_CONJUNCT = 5e-8
+SECONDS_PER_ROW_AND_EXPRESSION = 2e-7
+"""Of what is left to do over a stored result."""
+
+SHARED_BYTES_PER_SECOND = 150e6
+"""What one core writes to, or reads from, the shuffle of a subplan that is computed once."""
+SHARED_STAGE_SECONDS = 0.05
+"""A shuffle more is a stage more to plan, to start and to wait for."""
+SECONDS_PER_ROW_OF = {"Join": 0.3e-6, "Aggregate": 0.3e-6, "Window": 0.8e-6}
+"""Of operators of such a subplan that were never measured: the weights of `Attribution` in the shim with the shuffles
+that go along."""
+SECONDS_PER_SOURCE_ROW = 0.25e-6
+
+TASK_BYTES_PER_SECOND = 50e6
+TASK_SECONDS_PER_ROW = 2e-7
+"""Of a task of a reduce stage, until tasks of its like were observed."""
+SPREAD_WRITE_BYTES_PER_SECOND = 120e6
+SPREAD_READ_BYTES_PER_SECOND = 240e6
+SPILL_BYTES_PER_SECOND = 120e6
+TASK_OVERHEAD_SECONDS = 0.01
+STAGE_OVERHEAD_SECONDS = 0.1
+TIE_SECONDS_PER_ROW = 1e-8
+"""Of a stage that is arranged otherwise: rows that are written to and read from a shuffle once more, rows that a sort
+puts aside, a task before its first row, a further stage, and a further sort key."""
 
 MIN_BENEFIT_SECONDS = 0.05
 """What a result has to save at least, else it is neither kept nor read."""

@@ -4,29 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
-from enum import StrEnum
 
 from spark_regions.dag.plan import Plan
 from spark_regions.stats.estimate import Estimate, total
-
-
-class Branches(StrEnum):
-    """How the branches below a join count.
-
-    `LONGEST` is eq. 3, where branches run side by side on their own machines. `WORK` adds them up: in Spark
-    the branches
-    of one query share the same cores, so that a shorter branch delays the longer one; it is what we use.
-    """
-
-    LONGEST = "longest"
-    WORK = "work"
 
 
 def recompute_seconds(
     plan: Plan,
     own: Mapping[int, Estimate],
     parallelism: int,
-    branches: Branches = Branches.WORK,
     stops: Mapping[int, float] | None = None,
     prefixes: Mapping[int, Estimate] | None = None,
     floors: Mapping[int, float] | None = None,
@@ -34,9 +20,11 @@ def recompute_seconds(
 ) -> dict[int, Estimate]:
     """Seconds to compute each node of the plan, where anything is known.
 
-    Worked example on two cores: scan A 4, scan B 2, join 6 task-seconds. Eq. 3: max(4, 2)/2 + 6/2 = 5 s; total work:
-    (4 + 2 + 6)/2 = 6 s. If A's result can be loaded in 0.5 s: (0.5 + 2/2 + 6/2) = 4.5 s. If B is a copy of A that is
-    `reused`: (4 + 6)/2 = 5 s.
+    The branches below a join add up. Eq. 3 takes the longest, as where they run side by side on their own machines; in
+    Spark the branches of one query share the same cores, so that a shorter one delays the longer.
+    Worked example on two cores: scan A 4, scan B 2, join 6 task-seconds: (4 + 2 + 6)/2 = 6 s (by eq. 3,
+    max(4, 2)/2 + 6/2 = 5 s). If A's result can be loaded in 0.5 s: (0.5 + 2/2 + 6/2) = 4.5 s. If B is a copy of A that
+    is `reused`: (4 + 6)/2 = 5 s.
 
     :param own: task-seconds of each operator alone
     :param stops: nodes that can be loaded, with the seconds to read them; the cheaper way counts
@@ -56,9 +44,9 @@ def recompute_seconds(
         seen = sum(measured[child][0] for child in node.children) + (alone is not None)
         all_nodes = sum(measured[child][1] for child in node.children) + 1
         measured[number] = (seen, all_nodes)
-        base = _join(below, branches)
+        base = total(below)
         twice = copies.twice(number) / cores if copies else 0.0
-        if twice > 0 and branches is Branches.WORK:
+        if twice > 0:
             base = replace(base, value=max(base.value - twice, *(each.value for each in below)))
         parts = [base] if below else []
         if alone is not None:
@@ -126,12 +114,6 @@ class _Copies:
                 rest ^= lowest
             self._sums[operators] = known
         return known
-
-
-def _join(below: list[Estimate], branches: Branches) -> Estimate:
-    if branches is Branches.LONGEST and below:
-        return max(below, key=lambda each: each.value)
-    return total(below)
 
 
 def _stopped(plan: Plan, node: int, stops: Mapping[int, float] | None) -> bool:

@@ -5,25 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from spark_regions.costs.rates import (
+    SECONDS_PER_ROW_OF,
+    SECONDS_PER_SOURCE_ROW,
+    SHARED_BYTES_PER_SECOND,
+    SHARED_STAGE_SECONDS,
+)
 from spark_regions.dag.plan import Plan, Repeated
 from spark_regions.dag.records import GraphView
+from spark_regions.stats.cardinality import FILTERED, guessed_rows
 from spark_regions.stats.estimate import Estimate
 from spark_regions.stats.operators import bytes_of
 
-SHUFFLE_BYTES_PER_SECOND = 150e6
-"""What one core writes to, or reads from, a shuffle."""
 SHUFFLE_ROW_BYTES = 64.0
 """A narrower row costs as much: its key is hashed, and it is copied by itself."""
-STAGE_SECONDS = 0.05
-"""A shuffle more is a stage more to plan, to start and to wait for."""
-
-SECONDS_PER_ROW = {"Join": 0.3e-6, "Aggregate": 0.3e-6, "Window": 0.8e-6}
-"""The weights of `Attribution` in the shim with the shuffles that go along, for operators that were never measured."""
-SECONDS_PER_SOURCE_ROW = 0.25e-6
 COMPRESSION = 2.0
 """Rows of a columnar file in memory against the file."""
-REDUCTION = 1 / 3
-"""What a filter or an aggregate is taken to leave of its input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +40,7 @@ class SharingCosts:
 
     @property
     def saving(self) -> float:
-        return self.apart - self.once - self.moved - STAGE_SECONDS
+        return self.apart - self.once - self.moved - SHARED_STAGE_SECONDS
 
     def __str__(self) -> str:
         return (
@@ -103,19 +100,14 @@ def guessed(plan: Plan, repeated: Repeated, parallelism: int) -> SharingCosts | 
 
     Spark reuses what has the same plan in two places, so that only places with other plans count as computed again.
     """
-    rows: dict[int, float] = {}
-    alone: dict[int, float] = {}
-    for place in repeated.nodes:
-        for number in reversed(list(plan.below(place))):
-            node = plan.nodes[number]
-            if node.children:
-                rows[number] = max(rows[child] for child in node.children)
-                alone[number] = rows[number] * SECONDS_PER_ROW.get(node.operator, 0.0)
-            elif node.source_bytes is None:
-                return None
-            else:
-                rows[number] = COMPRESSION * node.source_bytes / max(node.row_bytes, 1.0)
-                alone[number] = rows[number] * SECONDS_PER_SOURCE_ROW
+    numbers = [number for place in repeated.nodes for number in reversed(list(plan.below(place)))]
+    if any(plan.nodes[number].source_bytes is None for number in numbers if not plan.nodes[number].children):
+        return None
+    rows = {n: COMPRESSION * guess for n, guess in guessed_rows(plan, numbers, reduced=False).items()}
+    alone = {
+        number: rows[number] * SECONDS_PER_ROW_OF.get(node.operator, 0.0 if node.children else SECONDS_PER_SOURCE_ROW)
+        for number, node in ((number, plan.nodes[number]) for number in rows)
+    }
     firsts = sorted(set(repeated.copies))
     each = {first: sum(alone[below] for below in plan.below(first)) / max(parallelism, 1) for first in firsts}
     apart = sum(each.values())
@@ -123,7 +115,7 @@ def guessed(plan: Plan, repeated: Repeated, parallelism: int) -> SharingCosts | 
     once = together(plan, other_rows, alone) / max(parallelism, 1)
     reduced = any(plan.nodes[below].operator in ("Filter", "Aggregate") for below in plan.below(firsts[0]))
     size = max(rows[first] for first in firsts) * max(repeated.row_bytes, SHUFFLE_ROW_BYTES)
-    moved = _moved(size * (REDUCTION if reduced else 1.0), repeated, len(other_rows), parallelism)
+    moved = _moved(size * (FILTERED if reduced else 1.0), repeated, len(other_rows), parallelism)
     return SharingCosts(float(len(firsts)), apart, once, moved)
 
 
@@ -218,6 +210,5 @@ def _moved(size: float, repeated: Repeated, kinds: int, parallelism: int) -> flo
     # Where rows came in that no place has, how many is unknown: as many as every filter with every other could let in.
     size *= 1.0 if repeated.exact else float(kinds)
     # An aggregate's own exchange was written in each case; its rows are read and merged at each place.
-    return (
-        size * (len(repeated.nodes) + (1 if repeated.exchange else 0)) / SHUFFLE_BYTES_PER_SECOND / max(parallelism, 1)
-    )
+    times = len(repeated.nodes) + (1 if repeated.exchange else 0)
+    return size * times / SHARED_BYTES_PER_SECOND / max(parallelism, 1)

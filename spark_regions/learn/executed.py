@@ -25,7 +25,6 @@ class Lesson:
     variants: list[Variant]
     private: list[Variant]
     edges: list[tuple[str, str]]
-    columns: list[tuple[str, str, tuple[str, ...] | None]]
     demanded: list[tuple[str, str]]
     totals: Mapping[int, float] = field(default_factory=dict)
 
@@ -34,8 +33,6 @@ class Lesson:
             batch.add_variant(variant)
         for child, parent in self.edges:
             batch.add_edge(child, parent)
-        for core, column, inputs in self.columns:
-            batch.add_column(core, column, inputs)
         batch.queries += 1
 
 
@@ -87,7 +84,6 @@ def learn(event: Mapping[str, Any], plan: Plan | None, loaded: set[int]) -> Less
         variants=[variant for variant in by_key.values() if variant.lineage not in session],
         private=[variant for variant in by_key.values() if variant.lineage in session],
         edges=[(child, parent) for child, parent in edges if child not in session and parent not in session],
-        columns=_columns(plan, session) if plan else [],
         demanded=edges,
         totals=totals,
     )
@@ -144,20 +140,6 @@ def _totals(raw: Mapping[int, Any], plan: Plan | None, loaded: set[int], spared:
         if own is not None or known:
             totals[number] = float(own or 0.0) + sum(known)
     return {number: total for number, total in totals.items() if number not in partial}
-
-
-def _columns(plan: Plan, session: set[str]) -> list[tuple[str, str, tuple[str, ...] | None]]:
-    """Columns that the query asked of each core, at its topmost operator."""
-    found: dict[tuple[str, str], tuple[str, ...] | None] = {}
-    for number, node in plan.nodes.items():
-        if node.signature is None or node.signature.lineage in session:
-            continue
-        parent = plan.nodes.get(plan.parents.get(number, -1))
-        if parent and parent.signature and parent.signature.core == node.signature.core:
-            continue
-        for column in node.signature.columns:
-            found[(node.signature.core, column)] = plan.expressions.get(column)
-    return [(core, column, inputs) for (core, column), inputs in found.items()]
 
 
 def _moments(value: Any) -> Moments:

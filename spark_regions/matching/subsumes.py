@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from spark_regions.dag.plan import Plan, Signature
 from spark_regions.dag.records import Entry
 
-SECONDS_PER_ROW_AND_CONJUNCT = 5e-8
-SECONDS_PER_ROW_AND_EXPRESSION = 2e-7
 MAX_DEPTH = 64
 
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from spark_regions.costs.guess import guessed
 from spark_regions.dag.plan import Node, Plan, Shared
 from spark_regions.decision.draft import Draft
 from spark_regions.decision.question import Question
 from spark_regions.decision.values import MaterializationCandidate, Store, unmeasured
 from spark_regions.optimizer.strategies.antichain import ancestry
-from spark_regions.stats.guess import guessed
 
 SMALL_BYTES = 1 << 20
 """What a result of an aggregate is expected to take at most; it is given up where it grows beyond its reservation."""

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from spark_regions.costs.rates import Rates
+from spark_regions.costs.rates import SECONDS_PER_ROW_AND_CONJUNCT, SECONDS_PER_ROW_AND_EXPRESSION, Rates
 from spark_regions.dag.plan import Node, Plan
 from spark_regions.dag.records import Entry
 from spark_regions.decision.draft import Draft
 from spark_regions.decision.question import Question
 from spark_regions.decision.values import Decline
 from spark_regions.matching.subsumes import (
-    SECONDS_PER_ROW_AND_CONJUNCT,
-    SECONDS_PER_ROW_AND_EXPRESSION,
     Match,
     MatchFailure,
     entry_signature,

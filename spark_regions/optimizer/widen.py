@@ -15,9 +15,9 @@ from spark_regions.decision.values import MaterializationCandidate
 from spark_regions.matching.subsumes import ColumnMapping, column_mapping, subsumes
 from spark_regions.optimizer.candidates import same_as_source
 from spark_regions.optimizer.match import unusable
+from spark_regions.stats.cardinality import rows, rows_for
 from spark_regions.stats.estimate import Estimate, estimate
 from spark_regions.stats.frequency import expected_uses, session_uses
-from spark_regions.stats.operators import rows
 
 PRICE_OF_OTHER_COLUMNS = 0.5
 """What columns of a DataFrame that no query has read by now may cost, as a part of what a use of it saves."""
@@ -57,7 +57,7 @@ def _measured(
         return None
     reads = _reads(plan, node.signature, shared)
     kin = [v for v in view.by_core.get(shared.signature.core, ()) if shared.signature.conjuncts <= v.conjuncts]
-    cardinality = _rows(shared, node.signature, view, kin)
+    cardinality = rows_for(shared.signature, node.signature, view, kin)
     seconds = _seconds(shared.node, draft.seconds, kin, question.cores)
     if reads is None or cardinality is None or seconds is None:
         return None
@@ -186,22 +186,6 @@ def _chosen_columns(
 
 def _cost(candidate: MaterializationCandidate) -> float:
     return candidate.write_seconds + candidate.extra_seconds
-
-
-def _rows(shared: Shared, node: Signature, view: GraphView, kin: list[Variant]) -> Estimate | None:
-    exact = rows(shared.signature.lineage, view)
-    if exact is not None:
-        return exact
-    widest = sorted((v for v in kin if v.rows.count), key=lambda v: len(v.conjuncts))
-    if widest:
-        found = estimate(widest[0].rows)
-        if found is not None:
-            # Every filter that the kin had and the shared point lacks may have removed rows: two thirds, as a guess.
-            return found.scaled(3.0 ** len(widest[0].conjuncts - shared.signature.conjuncts), 0.3)
-    own = rows(node.lineage, view)
-    if own is None:
-        return None
-    return own.scaled(3.0 ** len(node.conjuncts - shared.signature.conjuncts), 0.3)
 
 
 def _seconds(node: int, recompute: Mapping[int, Estimate], kin: list[Variant], cores: int) -> Estimate | None:

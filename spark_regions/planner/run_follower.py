@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from spark_regions.costs.calibrate import observed_rate, observed_ratio, rates_of
+from spark_regions.costs.guess import guessed
 from spark_regions.costs.rates import Rates
 from spark_regions.dag.plan import Plan, parse_plan
 from spark_regions.decision.question import Confs
@@ -15,8 +16,8 @@ from spark_regions.runs.program import Budget
 from spark_regions.runs.recorded_query import Measured, RecordedQuery, completed, decoded, query_part
 from spark_regions.runs.run_planner import OFFERS, RunPlanner, Stored
 from spark_regions.runs.run_view import Key, RunView
-from spark_regions.stats.guess import guessed
-from spark_regions.stats.operators import own_seconds, rows
+from spark_regions.stats.cardinality import rows
+from spark_regions.stats.operators import own_seconds
 from spark_regions.store.entries import entries_on
 from spark_regions.store.operator_graph import OperatorGraph
 from spark_regions.store.steps import steps_of

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from spark_regions.costs.rates import MIN_BENEFIT_SECONDS
-from spark_regions.dag.plan import Plan, Signature
-from spark_regions.matching.subsumes import (
+from spark_regions.costs.rates import (
+    MIN_BENEFIT_SECONDS,
     SECONDS_PER_ROW_AND_CONJUNCT,
     SECONDS_PER_ROW_AND_EXPRESSION,
-    MatchFailure,
-    subsumes,
 )
+from spark_regions.dag.plan import Plan, Signature
+from spark_regions.matching.subsumes import MatchFailure, subsumes
 from spark_regions.runs.recorded_query import RecordedQuery
+from spark_regions.stats.cardinality import unfiltered_rows
+from spark_regions.stats.estimate import Estimate
 
 MAX_RESULTS = 80
-FILTER_SELECTIVITY = 1 / 3
-"""Share of rows that a filter of unknown effect is taken to keep, as for shared DataFrames."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,11 +175,12 @@ def _rows(
     """Cardinality: seen, or from a place with more filters."""
     if signature.lineage in known:
         return known[signature.lineage]
-    guesses = []
+    seen: list[tuple[frozenset[str], Estimate]] = []
     for k, number in kin:
         signed = steps[k].plan.nodes[number].signature
         assert signed is not None
         if signed.lineage in known and signature.conjuncts <= signed.conjuncts:
-            extra = len(signed.conjuncts - signature.conjuncts)
-            guesses.append((extra, known[signed.lineage] / FILTER_SELECTIVITY**extra))
-    return min(guesses)[1] if guesses else None
+            seen.append((signed.conjuncts, Estimate(known[signed.lineage], 1.0)))
+    seen.sort(key=lambda each: each[1].value)
+    found = unfiltered_rows(signature.conjuncts, seen)
+    return found.value if found else None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 
 from spark_regions.dag.digests import digest
-from spark_regions.dag.exchanges import exchange, most_bytes
+from spark_regions.dag.exchanges import exchange
 from spark_regions.dag.workflow import Edge, Operator, PhysicalPlan, physical_plan
 from spark_regions.runs.recorded_query import RecordedQuery, completed
+from spark_regions.stats.cardinality import guessed_rows
 
 DEFAULT_ROW_BYTES = 8.0
 """Of rows without columns, as for a count."""
@@ -30,14 +31,15 @@ def workflow(steps: Sequence[RecordedQuery], name: str = "") -> PhysicalPlan:
     for place, step in enumerate(completed(steps)):
         plan = step.plan
         names: dict[int, str] = {}
-        rows: dict[int, float] = {}
+        rows = guessed_rows(
+            plan, known=step.measured.rows, reduced=False, unknown_bytes=0.0, least_row_bytes=DEFAULT_ROW_BYTES
+        )
         for number in plan.bottom_up():
             node = plan.nodes[number]
             below = [names[child] for child in node.children]
             lineage = node.signature.lineage if node.signature else f"query {place} node {number}"
             identity = digest([lineage, node.operator, *below])
             names[number] = key = _name(taken, f"{node.operator} {lineage[:12]}", identity)
-            rows[number] = _rows(step, number, rows)
             sizes[key] = max(sizes.get(key, 0.0), rows[number] * max(node.row_bytes, DEFAULT_ROW_BYTES))
             spent = seconds.setdefault(key, [])
             if number in step.measured.seconds:
@@ -63,13 +65,3 @@ def _name(taken: dict[str, str], wanted: str, identity: str) -> str:
         number += 1
         name = f"{wanted} ({number})"
     return name
-
-
-def _rows(step: RecordedQuery, number: int, below: Mapping[int, float]) -> float:
-    node = step.plan.nodes[number]
-    if number in step.measured.rows:
-        return step.measured.rows[number]
-    if node.children:
-        return max(below[child] for child in node.children)
-    held = most_bytes(step.plan, number)
-    return 0.0 if held == float("inf") else held / max(node.row_bytes, DEFAULT_ROW_BYTES)

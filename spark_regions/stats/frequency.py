@@ -1,4 +1,4 @@
-"""Expected uses from the global operator graph: Piglet §4.4, eq. 6 to 8."""
+"""Expected uses from the global operator graph: Piglet §4.4, eq. 6 and 7."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from spark_regions.dag.records import GraphView
 
 
 def edge_probability(child: str, parent: str, view: GraphView) -> float:
-    """P(child → parent) by eq. 7, in relation to all runs: of 4 earlier runs, 3 had the edge: 3/4.
+    """P(child → parent) by eq. 7, in relation to all runs; eq. 8 would relate it to what else follows the child.
 
-    A run counts once, however often it repeats the edge, so that P stays a probability. Eq. 8 relates it to whatever
-    else followed the child.
+    Of 4 earlier runs, 3 had the edge: 3/4. A run counts once, however often it repeats the edge, so that P stays a
+    probability.
     """
     use = view.edges.get(child, {}).get(parent)
     return min(1.0, use.runs / view.runs) if use and view.runs else 0.0
@@ -21,9 +21,8 @@ def edge_probability(child: str, parent: str, view: GraphView) -> float:
 def total_probabilities(plan: Plan, view: GraphView) -> dict[str, float]:
     """Eq. 6 by lineage: the smallest probability on the way from the sources.
 
-    A source starts at how often it was used at all. Worked example: P(scan → join) = 0.9, P(join → aggregate)
-    = 0.4: the
-    aggregate has 0.4, the join 0.9.
+    A source starts at how often it was used at all. Worked example: P(scan → join) = 0.9, P(join → aggregate) = 0.4:
+    the aggregate has 0.4, the join 0.9.
     """
     found: dict[str, float] = {}
     memo: dict[int, float] = {}

@@ -1,10 +1,11 @@
-"""Cardinality, width and time of a plan's operators, from what the graph has seen."""
+"""Width and time of a plan's operators, from what the graph has seen."""
 
 from __future__ import annotations
 
 from spark_regions.dag.moments import Moments
 from spark_regions.dag.plan import Node, Plan
 from spark_regions.dag.records import GraphView, Variant
+from spark_regions.stats.cardinality import rows
 from spark_regions.stats.estimate import Estimate, estimate
 
 OTHER_COLUMNS = 0.5
@@ -31,14 +32,6 @@ def total_seconds(plan: Plan, view: GraphView) -> dict[int, Estimate]:
         if found is not None:
             known[number] = found
     return known
-
-
-def rows(lineage: str, view: GraphView) -> Estimate | None:
-    """Cardinality: equal for every operator of one lineage, so all of them count."""
-    merged = Moments()
-    for variant in sorted(view.variants.get(lineage, ()), key=lambda each: each.last):
-        merged = merged.merge(variant.rows)
-    return estimate(merged)
 
 
 def bytes_of(node: Node, view: GraphView) -> Estimate | None:

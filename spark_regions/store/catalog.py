@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
-from spark_regions.errors import CatalogBusy, CatalogCorrupt, CatalogNewer, StoreError
+from spark_regions.errors import CatalogBusy, CatalogCorrupt, CatalogNewer, CatalogOlder, StoreError
 from spark_regions.store.schema import HEAD, META, METADATA
 
 if TYPE_CHECKING:
@@ -96,18 +96,21 @@ class Catalog:
         """How many counted write transactions the catalog has seen."""
         return connection.execute(_SELECT_CHANGES).scalar() or 0
 
-    def migrate(self) -> None:
-        """Bring the schema to `HEAD`. A fresh catalog is created at once; Alembic is loaded only for an old one.
+    def prepare(self) -> None:
+        """Make the tables of a fresh catalog; of another, see that they are ours.
 
-        :raises CatalogNewer: the schema is of a later version
+        :raises CatalogOlder: they are of an earlier version
+        :raises CatalogNewer: they are of a later version
         """
         current = self._revision()
-        if current == HEAD:
-            return
         if current is None:
             self.write(_create, locked=False)
-        else:
-            _upgrade(self, current)
+        elif current < HEAD:
+            raise CatalogOlder(f"Found catalog revision {current}, expected {HEAD}.")
+        elif current > HEAD:
+            raise CatalogNewer(
+                f"Found catalog revision {current}, expected at most {HEAD}. Hint: upgrade spark-regions."
+            )
 
     def _revision(self) -> str | None:
         def version(connection: sa.Connection) -> str | None:
@@ -178,11 +181,3 @@ def _create(connection: sa.Connection) -> None:
     connection.execute(sa.insert(META).values(name=_CHANGES, value=0))
     connection.exec_driver_sql("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)")
     connection.execute(sa.text("INSERT INTO alembic_version VALUES (:head)"), {"head": HEAD})
-
-
-def _upgrade(catalog: Catalog, current: str) -> None:
-    from spark_regions.store.migrate import known_revisions, upgrade
-
-    if current not in known_revisions():
-        raise CatalogNewer(f"Found catalog revision {current}, expected at most {HEAD}. Hint: upgrade spark-regions.")
-    upgrade(catalog.engine)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,14 +12,14 @@ import sqlalchemy as sa
 
 from spark_regions.dag.records import EdgeUse, Variant, VariantKey
 from spark_regions.store.records import from_variant, to_variant
-from spark_regions.store.schema import CALIBRATION, EDGE, ENTRY, OPERATOR, OPERATOR_COLUMN, RUN, STAGE, STAGE_KEYS
+from spark_regions.store.schema import CALIBRATION, EDGE, ENTRY, OPERATOR, RUN, STAGE, STAGE_KEYS
 from spark_regions.store.stages import StageKey, prune_stages
 from spark_regions.store.steps import write_steps
 
 KEEP_RUNS = 1000
 KEEP_OPERATORS = 200_000
 _CHUNK = 300
-_ROWS = ("variants", "edges", "columns", "steps", "stages", "stage_keys")
+_ROWS = ("variants", "edges", "steps", "stages", "stage_keys")
 _KIN = 200
 
 
@@ -28,7 +27,6 @@ _KIN = 200
 class Batch:
     """Observations that wait to be written.
 
-    :param columns: (core, column) to (inputs of a computed column, times asked for)
     :param calibration: (location, name) to value
     :param steps: queries of this run by position
     :param stages: what reduce stages took
@@ -37,7 +35,6 @@ class Batch:
 
     variants: dict[VariantKey, Variant] = field(default_factory=dict)
     edges: dict[tuple[str, str], int] = field(default_factory=dict)
-    columns: dict[tuple[str, str], tuple[tuple[str, ...] | None, int]] = field(default_factory=dict)
     calibration: dict[tuple[str, str], float] = field(default_factory=dict)
     queries: int = 0
     steps: dict[int, bytes] = field(default_factory=dict)
@@ -64,10 +61,6 @@ class Batch:
 
     def add_edge(self, child: str, parent: str) -> None:
         self.edges[(child, parent)] = self.edges.get((child, parent), 0) + 1
-
-    def add_column(self, core: str, column: str, inputs: tuple[str, ...] | None) -> None:
-        before = self.columns.get((core, column))
-        self.columns[(core, column)] = (inputs or (before[0] if before else None), (before[1] if before else 0) + 1)
 
 
 def variants_of(connection: sa.Connection, lineages: Iterable[str]) -> dict[str, list[Variant]]:
@@ -124,7 +117,6 @@ def write_batch(connection: sa.Connection, batch: Batch, run: int) -> None:
     now = time.time()
     _write_variants(connection, batch.variants)
     _write_edges(connection, batch.edges, run)
-    _write_columns(connection, batch.columns, now)
     write_steps(connection, run, batch.steps)
     for table, bodies in ((STAGE, batch.stages), (STAGE_KEYS, batch.stage_keys)):
         for (shape, lineage), body in bodies.items():
@@ -213,38 +205,6 @@ def _write_edges(connection: sa.Connection, edges: Mapping[tuple[str, str], int]
                 EDGE.c.run_id == sa.bindparam("b_run"),
             )
             .values(occurrences=EDGE.c.occurrences + sa.bindparam("more")),
-            changed,
-        )
-
-
-def _write_columns(
-    connection: sa.Connection, columns: Mapping[tuple[str, str], tuple[tuple[str, ...] | None, int]], now: float
-) -> None:
-    if not columns:
-        return
-    known: set[tuple[str, str]] = set()
-    for chunk in _chunks(sorted({core for core, _ in columns})):
-        query = sa.select(OPERATOR_COLUMN.c.core, OPERATOR_COLUMN.c.column).where(OPERATOR_COLUMN.c.core.in_(chunk))
-        known.update((core, column) for core, column in connection.execute(query))
-    fresh, changed = [], []
-    for (core, column), (inputs, count) in columns.items():
-        text = None if inputs is None else json.dumps(inputs)
-        if (core, column) in known:
-            changed.append({"b_core": core, "b_column": column, "b_inputs": text, "more": count, "now": now})
-        else:
-            fresh.append({"core": core, "column": column, "inputs": text, "count": count, "last": now})
-    if fresh:
-        connection.execute(sa.insert(OPERATOR_COLUMN), fresh)
-    if changed:
-        table = OPERATOR_COLUMN.c
-        connection.execute(
-            sa.update(OPERATOR_COLUMN)
-            .where(table.core == sa.bindparam("b_core"), table.column == sa.bindparam("b_column"))
-            .values(
-                inputs=sa.func.coalesce(sa.bindparam("b_inputs", type_=sa.Text), table.inputs),
-                count=table.count + sa.bindparam("more"),
-                last=sa.bindparam("now"),
-            ),
             changed,
         )
 

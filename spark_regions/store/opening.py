@@ -15,7 +15,7 @@ from pathlib import Path
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
-from spark_regions.errors import CatalogCorrupt, StoreError, StoreUnwritable
+from spark_regions.errors import CatalogCorrupt, CatalogOlder, StoreError, StoreUnwritable
 from spark_regions.store.catalog import BUSY_SECONDS, Catalog
 from spark_regions.store.files import file_uri, local_path, make_private
 
@@ -77,9 +77,9 @@ def place(directory: str, namespace: str, catalog_url: str = "") -> Place:
 
 
 def open_catalog(where: Place, busy_seconds: float = BUSY_SECONDS) -> Catalog:
-    """Open the catalog, creating what is missing; a damaged file is moved aside and made anew.
+    """Open the catalog, creating what is missing; a damaged or older file is moved aside and made anew.
 
-    :raises StoreUnwritable: a directory or the catalog cannot be created or written
+    :raises StoreUnwritable: a directory or the catalog cannot be created or written, or it is a server's and older
     :raises CatalogNewer: written by a later version
     """
     try:
@@ -90,6 +90,8 @@ def open_catalog(where: Place, busy_seconds: float = BUSY_SECONDS) -> Catalog:
             with _locked(where.catalog_file):
                 return _open_file(where, where.catalog_file, busy_seconds)
         return _open(where, busy_seconds)
+    except CatalogOlder as error:
+        raise StoreUnwritable(f"{error} Hint: name another database in spark.regions.recycle.catalog.") from error
     except OSError as error:
         raise StoreUnwritable(str(error)) from error
 
@@ -99,13 +101,14 @@ def _open_file(where: Place, file: Path, busy_seconds: float) -> Catalog:
     os.close(handle)
     try:
         return _open(where, busy_seconds)
-    except CatalogCorrupt as error:
-        aside = file.with_name(f"{file.name}.corrupt-{int(time.time() * 1000)}")
+    except (CatalogCorrupt, CatalogOlder) as error:
+        older = isinstance(error, CatalogOlder)
+        aside = file.with_name(f"{file.name}.{'older' if older else 'corrupt'}-{int(time.time() * 1000)}")
         file.rename(aside)
         for suffix in ("-wal", "-shm"):
             with contextlib.suppress(FileNotFoundError):
                 file.with_name(file.name + suffix).rename(aside.with_name(aside.name + suffix))
-        where.notices.append(("CATALOG_RECREATED", f"{aside.name}: {error}"))
+        where.notices.append(("CATALOG_OLDER" if older else "CATALOG_RECREATED", f"{aside.name}: {error}"))
         os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         return _open(where, busy_seconds)
 
@@ -116,7 +119,7 @@ def _open(where: Place, busy_seconds: float) -> Catalog:
     except Exception as error:  # A missing database driver or a malformed URL can be any exception of SQLAlchemy's.
         raise StoreUnwritable(f"catalog: {type(error).__name__}: {error}") from error
     try:
-        catalog.migrate()
+        catalog.prepare()
     except CatalogCorrupt:
         catalog.close()
         raise
@@ -130,7 +133,7 @@ def _open(where: Place, busy_seconds: float) -> Catalog:
 
 @contextlib.contextmanager
 def _locked(file: Path) -> Iterator[None]:
-    """One process at a time creates, migrates or repairs the catalog."""
+    """One process at a time creates or repairs the catalog."""
     handle = os.open(file.with_name(file.name + ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)

@@ -208,12 +208,6 @@ class OperatorGraph:
             self._pending.add_variant(variant)
         for edge, count in later.edges.items():
             self._pending.edges[edge] = self._pending.edges.get(edge, 0) + count
-        for key, (inputs, count) in later.columns.items():
-            before = self._pending.columns.get(key)
-            self._pending.columns[key] = (
-                inputs or (before[0] if before else None),
-                count + (before[1] if before else 0),
-            )
         self._pending.calibration |= later.calibration
         self._pending.queries += later.queries
         self._pending.steps |= later.steps

@@ -1,4 +1,7 @@
-"""Tables of the catalog. `HEAD` is the revision that they equal; a test compares both."""
+"""Tables of the catalog.
+
+`HEAD` is their revision, and goes up with every change of them: an older catalog is put aside, not changed, before 1.0.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-HEAD = "0004"
+HEAD = "0005"
 METADATA = MetaData(
     naming_convention={
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -77,17 +80,6 @@ OPERATOR = Table(
     Column("last", Float, nullable=False, default=0.0),
     UniqueConstraint("lineage", "kind", "shape"),
     Index(None, "core", "last"),
-)
-
-OPERATOR_COLUMN = Table(
-    "operator_column",
-    METADATA,
-    Column("core", _DIGEST, nullable=False),
-    Column("column", _DIGEST, nullable=False),
-    Column("inputs", Text),
-    Column("count", Integer, nullable=False, default=0),
-    Column("last", Float, nullable=False, default=0.0),
-    PrimaryKeyConstraint("core", "column"),
 )
 
 RUN = Table(

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from spark_regions import conf
+
+HERE = Path(conf.__file__).resolve()
+ROOT = HERE.parent.parent
+PAGE = ROOT / "docs/configuration.md"
+SHIM = ROOT / "jvm-shim/src/main/resources/org/apache/spark/sql/regions/confs.json"
 
 VALUES = [
     ("enabled", "true", True),
@@ -82,3 +90,37 @@ def test_keys_are_unique_and_documented() -> None:
     keys = [name for known in conf.CONFS for name in (known.key, *known.aliases)]
     assert len(keys) == len(set(keys))
     assert all(known.key.startswith(conf.PREFIX) and known.doc.endswith(".") for known in conf.CONFS)
+
+
+def test_the_shim_registers_the_same_keys() -> None:
+    assert SHIM.read_text(encoding="utf-8") == conf.registry(), "run `make jar`"
+
+
+def test_a_text_stands_on_the_page_and_in_the_shim_and_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    folders = ("spark_regions", "jvm-shim/src", "docs", "conf", "examples")
+    kinds = {".py", ".scala", ".json", ".md", ".conf", ".properties", ".txt"}
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in kinds]
+    others = "\n".join(path.read_text(encoding="utf-8") for path in files if path not in (HERE, PAGE, SHIM))
+    assert [known.key for known in conf.CONFS if known.doc in others] == []
+    changed = replace(conf.CONFS[3], doc="Another text.", default="another")
+    monkeypatch.setattr(conf, "CONFS", (*conf.CONFS[:3], changed, *conf.CONFS[4:]))
+    for path, text in ((PAGE, conf.markdown()), (SHIM, conf.registry())):
+        before = path.read_text(encoding="utf-8").splitlines()
+        (line,) = set(text.splitlines()) - set(before)
+        assert "Another text." in line and "another" in line and changed.key in line
+
+
+@pytest.mark.parametrize(
+    ("name", "requirement"),
+    [
+        ("planner.deadline", "must not be negative"),
+        ("recycle.window", "must be greater than 0"),
+        ("recycle.firstUseOverhead", "must be from 0 to 1"),
+        ("recycle.namespace", "must be a plain folder name"),
+        ("mode", ""),
+    ],
+)
+def test_what_spark_says_of_values_that_are_not_allowed(name: str, requirement: str) -> None:
+    known = conf.find(conf.PREFIX + name)
+    assert known is not None
+    assert known.requirement == requirement

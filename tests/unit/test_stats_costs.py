@@ -1,16 +1,18 @@
 from __future__ import annotations
 
 import statistics
+from dataclasses import replace
 
 import pytest
 from builders import chain, plan, signature, variant, view_of
 
 from spark_regions.costs.calibrate import observed_rate, probe_disk, rates_of
 from spark_regions.costs.rates import Rates
-from spark_regions.costs.recompute import Branches, recompute_seconds
+from spark_regions.costs.recompute import recompute_seconds
 from spark_regions.dag.moments import Moments
+from spark_regions.stats.cardinality import guessed_rows, rows, unfiltered_rows
 from spark_regions.stats.estimate import Estimate, estimate
-from spark_regions.stats.operators import OTHER_COLUMNS, bytes_of, own_seconds, rows
+from spark_regions.stats.operators import OTHER_COLUMNS, bytes_of, own_seconds
 
 
 @pytest.mark.parametrize("split", [0, 1, 3, 5])
@@ -38,6 +40,32 @@ def test_confidence_grows_with_count_and_falls_with_spread():
     assert spread.value == 2.0
 
 
+def test_rows_before_a_run_come_from_the_sources():
+    tree = plan(
+        {
+            0: ("Aggregate", signature("g"), (1,)),
+            1: ("Filter", signature("f"), (2,)),
+            2: ("Join", signature("j"), (3, 4)),
+            3: ("Scan", signature("a"), ()),
+            4: ("Scan", signature("b"), ()),
+        },
+        row_bytes=10,
+    )
+    large = replace(tree.nodes[3], source_bytes=6e8)
+    tree = replace(tree, nodes={**tree.nodes, 3: large})
+    assert guessed_rows(tree) == pytest.approx({4: 1e6, 3: 6e7, 2: 6e7, 1: 2e7, 0: 2e6})
+    assert guessed_rows(tree, reduced=False, unknown_bytes=0.0) == {4: 0.0, 3: 6e7, 2: 6e7, 1: 6e7, 0: 6e7}
+    assert guessed_rows(tree, [4, 3, 2], known={2: 5.0}, least_row_bytes=20.0) == {4: 5e5, 3: 3e7, 2: 5.0}
+
+
+def test_rows_under_fewer_filters_are_three_times_as_many_for_each():
+    seen = [(frozenset("abc"), Estimate(10.0, 1.0)), (frozenset("ab"), Estimate(20.0, 0.5)), (frozenset(), None)]
+    assert unfiltered_rows(frozenset("a"), seen) == Estimate(60.0, 0.15)
+    assert unfiltered_rows(frozenset(), seen) == Estimate(180.0, 0.15)
+    assert unfiltered_rows(frozenset("ab"), seen[:1]) == Estimate(30.0, 0.3)
+    assert unfiltered_rows(frozenset("a"), []) is None
+
+
 JOIN = {
     0: ("Filter", signature("f"), (1,)),
     1: ("Join", signature("j"), (2, 3)),
@@ -48,19 +76,17 @@ OWN = {0: Estimate(1.0, 1.0), 1: Estimate(6.0, 1.0), 2: Estimate(4.0, 1.0), 3: E
 
 
 @pytest.mark.parametrize(
-    ("branches", "cores", "stops", "expected"),
+    ("cores", "stops", "expected"),
     [
-        (Branches.LONGEST, 1, None, 11.0),  # eq. 3: max(4, 2) + 6 + 1
-        (Branches.LONGEST, 2, None, 5.5),
-        (Branches.WORK, 1, None, 13.0),  # 4 + 2 + 6 + 1
-        (Branches.WORK, 2, None, 6.5),
-        (Branches.WORK, 2, {2: 0.5}, 5.0),  # A is read: 0.5 + 1 + 3 + 0.5
-        (Branches.WORK, 2, {2: 9.0}, 6.5),  # reading A is dearer than computing it
-        (Branches.WORK, 2, {1: 0.25}, 0.75),  # 0.25 + 0.5
+        (1, None, 13.0),  # 4 + 2 + 6 + 1
+        (2, None, 6.5),
+        (2, {2: 0.5}, 5.0),  # A is read: 0.5 + 1 + 3 + 0.5
+        (2, {2: 9.0}, 6.5),  # reading A is dearer than computing it
+        (2, {1: 0.25}, 0.75),  # 0.25 + 0.5
     ],
 )
-def test_recompute_seconds_of_a_join(branches, cores, stops, expected):
-    found = recompute_seconds(plan(JOIN), OWN, cores, branches, stops)
+def test_recompute_seconds_of_a_join(cores, stops, expected):
+    found = recompute_seconds(plan(JOIN), OWN, cores, stops)
     assert found[0].value == pytest.approx(expected)
 
 

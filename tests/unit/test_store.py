@@ -88,36 +88,29 @@ def test_files_are_the_owners_alone(store):
         assert stat.S_IMODE(directory.stat().st_mode) == 0o700
 
 
-def test_the_migrations_make_the_same_schema_as_a_fresh_catalog(tmp_path, url, request):
-    def empty(name):
-        return request.getfixturevalue("postgresql").database() if url else f"sqlite:///{tmp_path}/{name}"
-
-    fresh, migrated = Catalog(empty("fresh")), Catalog(empty("migrated"))
-    fresh.migrate()
-    from spark_regions.store.migrate import known_revisions, upgrade
-
-    upgrade(migrated.engine)
-    assert schema.HEAD in known_revisions()
-
-    def described(catalog):
-        inspector = sa.inspect(catalog.engine)
-        return {
-            table: (
-                [(c["name"], str(c["type"]), c["nullable"]) for c in inspector.get_columns(table)],
-                sorted((i["name"], tuple(i["column_names"]), i["unique"]) for i in inspector.get_indexes(table)),
-                inspector.get_pk_constraint(table)["constrained_columns"],
-                sorted(tuple(u["column_names"]) for u in inspector.get_unique_constraints(table)),
-            )
-            for table in sorted(inspector.get_table_names())
-        }
-
-    assert described(fresh) == described(migrated)
-    assert migrated._revision() == fresh._revision() == schema.HEAD
-    migrated.migrate()
-    with migrated.engine.connect() as connection:
-        assert migrated.changes(connection) == 0
-    fresh.close()
-    migrated.close()
+def test_an_older_catalog_is_put_aside_or_refused(tmp_path, url):
+    where = place(str(tmp_path), "anna", url)
+    catalog = open_catalog(where)
+    Store(catalog, where).begin("app", "job")
+    catalog.write(lambda connection: connection.execute(sa.text("UPDATE alembic_version SET version_num = '0004'")))
+    catalog.close()
+    where = place(str(tmp_path), "anna", url)
+    if url:
+        with pytest.raises(StoreUnwritable, match=rf"Found catalog revision 0004, expected {schema.HEAD}.*Hint: name"):
+            open_catalog(where)
+        return
+    catalog = open_catalog(where)
+    ((code, detail),) = where.notices
+    assert code == "CATALOG_OLDER" and detail.endswith(f": Found catalog revision 0004, expected {schema.HEAD}.")
+    assert catalog.read(lambda connection: connection.execute(sa.select(schema.RUN)).all()) == []
+    catalog.close()
+    (aside,) = where.catalog_file.parent.glob("catalog.sqlite.older-*[0-9]")
+    kept = Catalog(f"sqlite:///{aside}")
+    assert len(kept.read(lambda connection: connection.execute(sa.select(schema.RUN)).all())) == 1
+    kept.close()
+    where = place(str(tmp_path), "anna", url)
+    open_catalog(where).close()
+    assert where.notices == []
 
 
 def test_the_schema_and_the_queries_compile_for_postgresql():
@@ -392,7 +385,6 @@ def write_edges(directory: str, url: str, number: int) -> None:
         batch = graph.Batch(queries=1)
         batch.add_variant(variant(signature("c"), seconds=2.0))
         batch.add_edge("s", "j")
-        batch.add_column("c", "a", None)
         catalog.write(lambda connection, batch=batch: graph.write_batch(connection, batch, run.id), counted=True)
 
 

@@ -89,9 +89,10 @@ def test_uses_below_a_stored_point_do_not_count():
     assert unserved_shares(tree, stored, ())[join] == 0.0
 
 
-def test_pareto_front():
+def test_the_pareto_front_holds_the_largest_product():
     best, likely, loser = point(5.0, 0.4), point(4.0, 0.9), point(3.0, 0.5)
     assert pareto_front([best, likely, loser]) == [best, likely]
+    assert max([best, likely, loser], key=lambda each: each.probability * each.benefit) is likely
 
 
 CONFS = Confs(max_bytes=10**9)

@@ -1,4 +1,4 @@
-"""Strategy `markov` (Piglet §4.4): benefit weighted by the probability of reuse, eq. 5 to 8."""
+"""Strategy `markov` (Piglet §4.4): benefit weighted by the probability of reuse, eq. 5 to 7."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def choose(given: StrategyInput) -> Selection:
 
 
 def pareto_front(points: Iterable[MaterializationCandidate]) -> list[MaterializationCandidate]:
-    """Points such that no other has both a higher benefit and a higher probability (eq. 5 chooses among these).
+    """Points such that no other has both a higher benefit and a higher probability (eq. 5, P_total · t_benefit, is
+    largest at one of these).
 
     Worked example, (benefit, probability): (5, 0.4), (4, 0.9), (3, 0.5): the third loses to the second on both.
     """

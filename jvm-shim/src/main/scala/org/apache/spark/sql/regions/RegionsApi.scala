@@ -66,13 +66,6 @@ object RegionsApi {
   def tasks(session: SparkSession, limit: Int): String =
     json(running(session).map(_.profile.metrics.tasks.last(limit)).getOrElse(Nil))
 
-  /** Every key: `[{"key","default","read":"startup"|"runtime","doc"}]`. */
-  def confs(): String = json(
-    RegionsConf.entries.map { entry =>
-      ordered(Seq("key" -> entry.key, "default" -> RegionsConf.defaultString(entry),
-          "read" -> (if (RegionsConf.isStartup(entry)) "startup" else "runtime"), "doc" -> entry.doc))
-    })
-
   private def running(session: SparkSession): Option[RegionsRuntime] = RegionsRuntime.of(session).toOption
 
   private def ordered(pairs: Seq[(String, Any)]): JLinkedMap[String, Any] = {

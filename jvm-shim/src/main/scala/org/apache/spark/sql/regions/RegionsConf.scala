@@ -3,14 +3,21 @@ package org.apache.spark.sql.regions
 import java.util.Locale
 import java.util.concurrent.TimeUnit
 
+import scala.jdk.CollectionConverters._
+import scala.reflect.ClassTag
+
+import com.fasterxml.jackson.databind.JsonNode
+
 import org.apache.spark.SparkConf
-import org.apache.spark.internal.config.{ConfigBindingPolicy, ConfigBuilder, ConfigEntry, OptionalConfigEntry}
+import org.apache.spark.internal.config.{ConfigBindingPolicy, ConfigEntry, OptionalConfigEntry, TypedConfigBuilder}
 import org.apache.spark.network.util.ByteUnit
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.regions.bridge.Frames
 
 /**
- * Every `spark.regions.*` key. Keys that are read once, at the start of the application, are static: Spark itself then
- * refuses to change them in a running session, instead of a silent no-op.
+ * Every `spark.regions.*` key, as `confs.json` has them, which is generated from spark_regions/conf.py. Keys that are read
+ * once, at the start of the application, are static: Spark itself then refuses to change them in a running session,
+ * instead of a silent no-op. Those that the shim reads have a name here.
  */
 object RegionsConf {
   val prefix = "spark.regions."
@@ -19,211 +26,74 @@ object RegionsConf {
   /** Touching any member registers all entries; a method makes that intention visible. */
   def register(): Unit = ()
 
-  // A view that was created with other values must not bring them back, hence the binding policy.
-  private def describe(builder: ConfigBuilder, doc: String): ConfigBuilder =
-    builder.doc(doc).version(since).withBindingPolicy(ConfigBindingPolicy.NOT_APPLICABLE)
-  private def startup(key: String, doc: String): ConfigBuilder = describe(SQLConf.buildStaticConf(prefix + key), doc)
-  private def runtime(key: String, doc: String): ConfigBuilder = describe(SQLConf.buildConf(prefix + key), doc)
-  private val lower: String => String = _.toLowerCase(Locale.ROOT)
-
-  val enabled: ConfigEntry[Boolean] = startup(
-    "enabled",
-    "Whether spark_regions observes and changes the queries of this application. Where the plugin or the extension is " +
-      "named in spark.plugins or spark.sql.extensions, that counts as true unless this key says false."
-  )
-    .booleanConf.createWithDefault(false)
-
-  val mode: ConfigEntry[String] = runtime("mode",
-    "'apply' changes plans; 'observe' only records what was run and what would have been decided.")
-    .stringConf.transform(lower).checkValues(Set("apply", "observe")).createWithDefault("apply")
-
-  val strict: ConfigEntry[Boolean] = runtime("strict",
-    "Raise errors of spark_regions itself instead of falling back to the plain plan. For tests.")
-    .booleanConf.createWithDefault(false)
-
-  val plannerPython: ConfigEntry[String] = startup(
-    "planner.python",
-    "Python executable of the planner process. Empty: PYSPARK_DRIVER_PYTHON, PYSPARK_PYTHON, " +
-      "spark.pyspark.driver.python, spark.pyspark.python, the Python that started this driver, or python3."
-  )
-    .stringConf.createWithDefault("")
-
-  val plannerDeadline: ConfigEntry[Long] = startup(
-    "planner.deadline",
-    "The longest time that planning a query waits for the planner; later answers are dropped. Where decisions of late " +
-      "have saved more than ten times as long, a tenth of that, 2s at most. 0 never waits."
-  )
-    .timeConf(TimeUnit.MILLISECONDS).checkValue(_ >= 0, "must not be negative").createWithDefaultString("200ms")
-
-  val plannerStartupDeadline: ConfigEntry[Long] = startup("planner.startupDeadline",
-    "The longest time that the first queries wait for the planner process to come up.")
-    .timeConf(TimeUnit.MILLISECONDS).checkValue(_ >= 0, "must not be negative").createWithDefaultString("5000ms")
-
-  val udfTrustedModules: ConfigEntry[String] = startup(
-    "udf.trustedModules",
-    "Python modules, separated by commas, whose functions the user vouches for: they depend on their arguments alone."
-  )
-    .stringConf.createWithDefault("")
-
-  val recycleEnabled: ConfigEntry[Boolean] = runtime("recycle.enabled",
-    "Whether results are stored for, and loaded from, other queries and applications.")
-    .booleanConf.createWithDefault(true)
-
-  val recycleDir: ConfigEntry[String] = startup("recycle.dir",
-    "Folder of stored results, on any Hadoop file system. Empty: ~/.spark_regions.")
-    .stringConf.createWithDefault("")
-
-  val recycleCatalog: ConfigEntry[String] = startup("recycle.catalog",
-    "SQLAlchemy URL of the catalog. Empty: an SQLite file beside the store.")
-    .stringConf.createWithDefault("")
-
-  val recycleMaxBytes: ConfigEntry[Long] = runtime("recycle.maxBytes",
-    "The most bytes that stored results of a namespace take; a hard limit.")
-    .bytesConf(ByteUnit.BYTE).checkValue(_ >= 0, "must not be negative").createWithDefaultString("10g")
-
-  val recycleTtl: ConfigEntry[Long] = runtime("recycle.ttl",
-    "Stored results that were not used for so long are evicted.")
-    .timeConf(TimeUnit.SECONDS).checkValue(_ >= 0, "must not be negative").createWithDefaultString("7d")
-
-  val recycleStrategy: ConfigEntry[String] = runtime(
-    "recycle.strategy",
-    "How materialization points are chosen: 'markov', 'maxbenefit', 'latest', 'always' (every eligible point; for " +
-      "tests) or 'off'."
-  )
-    .stringConf.transform(lower).checkValues(Set("markov", "maxbenefit", "latest", "always", "off"))
-    .createWithDefault("markov")
-
-  val recycleWindow: ConfigEntry[Int] = runtime("recycle.window",
-    "Number of recent runs from which expected uses are estimated.")
-    .intConf.checkValue(_ > 0, "must be greater than 0").createWithDefault(20)
-
-  val recycleFirstUseOverhead: ConfigEntry[Double] = runtime(
-    "recycle.firstUseOverhead",
-    "A DataFrame that the program still holds is stored while the first query built on it runs, before any use of it " +
-      "is known, if that adds at most this share to the query's own work; else it is given up half-way. 0 waits for " +
-      "the second use."
-  )
-    .doubleConf.checkValue(share => share >= 0 && share <= 1, "must be from 0 to 1").createWithDefault(0.1)
-
-  val recycleNamespace: ConfigEntry[String] = startup("recycle.namespace",
-    "Entries are shared inside a namespace only. Empty: the Spark user.")
-    .stringConf.checkValue(name => !name.contains("/") && !name.contains("\\") && !name.startsWith("."),
-      "must be a plain folder name").createWithDefault("")
-
-  val recycleFloatAggregates: ConfigEntry[Boolean] = runtime("recycle.floatAggregates",
-    "Also recycle sums and averages of floating-point values, whose last digits differ between two plain runs.")
-    .booleanConf.createWithDefault(false)
-
-  val recycleRowOrder: ConfigEntry[String] = runtime(
-    "recycle.rowOrder",
-    "'plain': rows come in the order in which plain Spark gives them, also where no ORDER BY says which; 'any': more is " +
-      "read back, and such rows may come in another order."
-  )
-    .stringConf.transform(lower).checkValues(Set("plain", "any")).createWithDefault("plain")
-
-  val sourcesVerify: ConfigEntry[String] = runtime(
-    "sources.verify",
-    "How a source file is known again: 'listing' (path, length, time, and an object store's tag) or 'footer' (also a " +
-      "file system's checksum, the footer of Parquet and ORC, or the content of small files of other formats)."
-  )
-    .stringConf.transform(lower).checkValues(Set("listing", "footer")).createWithDefault("listing")
-
-  val sourcesRacySeconds: ConfigEntry[Int] = runtime(
-    "sources.racySeconds",
-    "Nothing is stored of what is read from files younger than this: they may be written again without their time " +
-      "changing. At least as coarse as the file system's times, plus what its clock is behind the driver's. 0: never."
-  )
-    .intConf.checkValue(_ >= 0, "must not be negative").createWithDefault(2)
-
-  val sharingEnabled: ConfigEntry[Boolean] = runtime(
-    "sharing.enabled",
-    "Whether a subplan that stands in several places of a query, perhaps with other columns and filters in each, is " +
-      "computed once where that pays for the shuffle that it takes: judged by how often Spark computed it in an " +
-      "earlier run, or by the size of its sources."
-  )
-    .booleanConf.createWithDefault(true)
-
-  val workflowEnabled: ConfigEntry[Boolean] = runtime(
-    "workflow.enabled",
-    "Whether the queries of an application's last run are looked at as a whole, so that a result that later queries " +
-      "will use is kept from its first use until its last one."
-  )
-    .booleanConf.createWithDefault(true)
-
-  val skewEnabled: ConfigEntry[Boolean] = runtime(
-    "skew.enabled",
-    "Whether the tasks of a skewed reduce stage are arranged otherwise where Spark's adaptive execution leaves them " +
-      "alone. Nothing happens without adaptive execution."
-  )
-    .booleanConf.createWithDefault(true)
-
-  val skewStrategy: ConfigEntry[String] = runtime(
-    "skew.strategy",
-    "When a stage is arranged otherwise: 'cost' (the predicted time is worth it) or 'always' (sizes alone count, " +
-      "however small; for tests)."
-  )
-    .stringConf.transform(lower).checkValues(Set("cost", "always")).createWithDefault("cost")
-
-  val skewKeys: ConfigEntry[Boolean] = runtime(
-    "skew.keys",
-    "Whether the keys of every sixteenth row of skewed partitions are counted, and the heaviest shown by their values."
-  )
-    .booleanConf.createWithDefault(true)
-
-  val persistEnabled: ConfigEntry[Boolean] = runtime("persist.enabled",
-    "Whether results are persisted in Spark's block manager for later queries of the session.")
-    .booleanConf.createWithDefault(true)
-
-  val persistMaxBytes: OptionalConfigEntry[Long] = runtime("persist.maxBytes",
-    "The most bytes that persisted results take. Undefined: a quarter of the storage memory.")
-    .bytesConf(ByteUnit.BYTE).checkValue(_ >= 0, "must not be negative").createOptional
-
-  val explainFormat: ConfigEntry[String] = runtime("explain.format",
-    "Form of the section that EXPLAIN shows: 'text', 'json' or 'off'.")
-    .stringConf.transform(lower).checkValues(Set("text", "json", "off")).createWithDefault("text")
-
-  val uiEnabled: ConfigEntry[Boolean] = startup(
-    "ui.enabled",
-    "Whether what is decided, and what comes of it, is shown in a tab of Spark's UI and written to the event log."
-  )
-    .booleanConf.createWithDefault(true)
+  private val timeUnits = Map("ms" -> TimeUnit.MILLISECONDS, "s" -> TimeUnit.SECONDS)
+  private def lower(text: String): String = text.toLowerCase(Locale.ROOT)
 
   /** In the order of the documentation. */
-  val entries: Seq[ConfigEntry[_]] = Seq(
-    enabled,
-    mode,
-    strict,
-    plannerPython,
-    plannerDeadline,
-    plannerStartupDeadline,
-    udfTrustedModules,
-    recycleEnabled,
-    recycleDir,
-    recycleCatalog,
-    recycleMaxBytes,
-    recycleTtl,
-    recycleStrategy,
-    recycleWindow,
-    recycleFirstUseOverhead,
-    recycleNamespace,
-    recycleFloatAggregates,
-    recycleRowOrder,
-    sourcesVerify,
-    sourcesRacySeconds,
-    sharingEnabled,
-    workflowEnabled,
-    skewEnabled,
-    skewStrategy,
-    skewKeys,
-    persistEnabled,
-    persistMaxBytes,
-    explainFormat,
-    uiEnabled
-  )
+  val entries: Seq[ConfigEntry[_]] = {
+    val stream = getClass.getResourceAsStream("/org/apache/spark/sql/regions/confs.json")
+    try Frames.json.readTree(stream).asScala.toSeq.map(registered)
+    finally stream.close()
+  }
 
-  private val keys: Set[String] = entries.map(_.key).toSet
+  private def registered(key: JsonNode): ConfigEntry[_] = {
+    def text(field: String): String = key.get(field).asText
+    def texts(field: String): Seq[String] = key.get(field).asScala.map(_.asText).toSeq
+    def created[T](conf: TypedConfigBuilder[T]): ConfigEntry[_] =
+      if (text("default").isEmpty && text("kind") != "string") conf.createOptional
+      else conf.createWithDefaultString(text("default"))
+    val keyed = if (text("when") == "startup") SQLConf.buildStaticConf(text("key")) else SQLConf.buildConf(text("key"))
+    val builder = texts("aliases").foldLeft(keyed)(_.withAlternative(_)).doc(text("doc")).version(since)
+      // A view that was created with other values must not bring them back.
+      .withBindingPolicy(ConfigBindingPolicy.NOT_APPLICABLE)
+    val least = key.get("minimum").asLong(Long.MinValue)
+    val (choices, pattern, requirement) = (texts("choices").toSet, text("pattern"), text("requirement"))
+    text("kind") match {
+      case "bool" => created(builder.booleanConf)
+      case "int" => created(builder.intConf.checkValue(_ >= least, requirement))
+      case "share" => created(builder.doubleConf.checkValue(share => share >= 0 && share <= 1, requirement))
+      case "time" => created(builder.timeConf(timeUnits(text("unit"))).checkValue(_ >= least, requirement))
+      case "bytes" => created(builder.bytesConf(ByteUnit.BYTE).checkValue(_ >= least, requirement))
+      case "string" if choices.nonEmpty => created(builder.stringConf.transform(lower).checkValues(choices))
+      case "string" if pattern.nonEmpty => created(builder.stringConf.checkValue(_.matches(pattern), requirement))
+      case "string" => created(builder.stringConf)
+    }
+  }
 
-  def isStartup(entry: ConfigEntry[_]): Boolean = SQLConf.isStaticConfigKey(entry.key)
+  private def named[T](name: String)(implicit kind: ClassTag[T]): ConfigEntry[T] = {
+    val found = entries.find(_.key == prefix + name).getOrElse(throw new NoSuchElementException(prefix + name))
+    require(found.defaultValue.forall(default => kind.unapply(default).isDefined), s"$prefix$name is not of type $kind")
+    found.asInstanceOf[ConfigEntry[T]]
+  }
+
+  val enabled: ConfigEntry[Boolean] = named("enabled")
+  val mode: ConfigEntry[String] = named("mode")
+  val strict: ConfigEntry[Boolean] = named("strict")
+  val plannerPython: ConfigEntry[String] = named("planner.python")
+  val plannerDeadline: ConfigEntry[Long] = named("planner.deadline")
+  val plannerStartupDeadline: ConfigEntry[Long] = named("planner.startupDeadline")
+  val recycleEnabled: ConfigEntry[Boolean] = named("recycle.enabled")
+  val recycleDir: ConfigEntry[String] = named("recycle.dir")
+  val recycleMaxBytes: ConfigEntry[Long] = named("recycle.maxBytes")
+  val recycleTtl: ConfigEntry[Long] = named("recycle.ttl")
+  val recycleStrategy: ConfigEntry[String] = named("recycle.strategy")
+  val recycleWindow: ConfigEntry[Int] = named("recycle.window")
+  val recycleFirstUseOverhead: ConfigEntry[Double] = named("recycle.firstUseOverhead")
+  val recycleFloatAggregates: ConfigEntry[Boolean] = named("recycle.floatAggregates")
+  val recycleRowOrder: ConfigEntry[String] = named("recycle.rowOrder")
+  val sourcesVerify: ConfigEntry[String] = named("sources.verify")
+  val sourcesRacySeconds: ConfigEntry[Int] = named("sources.racySeconds")
+  val sharingEnabled: ConfigEntry[Boolean] = named("sharing.enabled")
+  val workflowEnabled: ConfigEntry[Boolean] = named("workflow.enabled")
+  val skewEnabled: ConfigEntry[Boolean] = named("skew.enabled")
+  val skewStrategy: ConfigEntry[String] = named("skew.strategy")
+  val skewKeys: ConfigEntry[Boolean] = named("skew.keys")
+  val persistEnabled: ConfigEntry[Boolean] = named("persist.enabled")
+  val persistMaxBytes: ConfigEntry[Option[Long]] = named("persist.maxBytes")
+  val explainFormat: ConfigEntry[String] = named("explain.format")
+  val uiEnabled: ConfigEntry[Boolean] = named("ui.enabled")
+
+  private val keys: Set[String] = entries.flatMap(entry => entry.key :: entry.alternatives).toSet
 
   /** The default as a user would write it, empty where there is none. */
   def defaultString(entry: ConfigEntry[_]): String = entry match {

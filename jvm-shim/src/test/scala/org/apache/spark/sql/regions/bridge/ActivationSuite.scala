@@ -42,13 +42,16 @@ class ActivationSuite extends munit.FunSuite {
     assert(message("spark.regions.recycle.strategy", "best").contains("markov"))
     assert(message("spark.regions.recycle.maxBytes", "-1").contains("must not be negative"))
     assert(message("spark.regions.recycle.window", "0").contains("greater than 0"))
+    assert(message("spark.regions.recycle.firstUseOverhead", "1.5").contains("must be from 0 to 1"))
+    assert(message("spark.regions.sources.racySeconds", "-1").contains("must not be negative"))
     assert(message("spark.regions.mode", "of").contains("apply, observe"))
     assert(message("spark.regions.recycle.namespace", "../x").contains("plain folder name"))
     session.setConfString("spark.regions.recycle.strategy", "Always")
     assertEquals(session.getConf(RegionsConf.recycleStrategy), "always")
     assertEquals(session.getConf(RegionsConf.recycleMaxBytes), 10L << 30)
     assertEquals(session.getConf(RegionsConf.persistMaxBytes), None)
-    val startup = RegionsConf.entries.filter(RegionsConf.isStartup).map(_.key.stripPrefix(RegionsConf.prefix)).toSet
+    val startup =
+      RegionsConf.entries.map(_.key).filter(SQLConf.isStaticConfigKey).map(_.stripPrefix(RegionsConf.prefix)).toSet
     assertEquals(
       startup,
       Set(
