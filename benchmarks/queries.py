@@ -150,7 +150,7 @@ def shared_subplans(options: Options) -> Answer:
 
     The plugin stores nothing here. Every query runs once, so that it is known what Spark computes anew; then those in
     which the plugin shares something take turns. Its second and third run of a query share, the fourth may not, to
-    compare (`recycle/repeats.py`): what was learned from that shows in the rounds after those.
+    compare (`optimizer/share.py`): what was learned from that shows in the rounds after those.
     """
     queries = data.tpcds_queries()
     tables = data.tpcds(options.scale, options.data)
