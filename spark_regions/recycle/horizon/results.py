@@ -170,11 +170,12 @@ def _rows(
     """Cardinality: seen, or from a place with more filters."""
     if signature.lineage in known:
         return known[signature.lineage]
-    seen = []
+    seen: list[tuple[frozenset[str], Estimate]] = []
     for k, number in kin:
         signed = steps[k].plan.nodes[number].signature
         assert signed is not None
         if signed.lineage in known and signature.conjuncts <= signed.conjuncts:
             seen.append((signed.conjuncts, Estimate(known[signed.lineage], 1.0)))
-    found = unfiltered_rows(signature.conjuncts, sorted(seen, key=lambda each: each[1].value))
+    seen.sort(key=lambda each: each[1].value)
+    found = unfiltered_rows(signature.conjuncts, seen)
     return found.value if found else None
