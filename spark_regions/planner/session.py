@@ -29,7 +29,7 @@ from spark_regions.recycle.horizon.steps import encode
 from spark_regions.recycle.points import Decline, Point
 from spark_regions.recycle.repeats import Share, run_of
 from spark_regions.skew.history import observed
-from spark_regions.skew.shares import shares
+from spark_regions.skew.key_frequencies import key_frequencies
 from spark_regions.stats.estimate import Estimate
 from spark_regions.store.entries import entries_on
 from spark_regions.store.store import Admit, Run, Store
@@ -210,7 +210,7 @@ class Session:
             if history.whole:
                 self.graph.record_stage(*stage_key(event), history.encode())
         elif kind == "keys":
-            self.graph.record_stage_keys(*stage_key(event), shares(event).encode())
+            self.graph.record_stage_keys(*stage_key(event), key_frequencies(event).encode())
         elif kind == "released":
             query = event.get("query")
             self.store.release(self.run, str(event["entry"]), None if query is None else int(query))
