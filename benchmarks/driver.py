@@ -87,8 +87,8 @@ def _with_tasks(spark: SparkSession, text: str, action: Callable[[], list[Any]])
             size = read.localBytesRead() + read.remoteBytesRead()
             start = task.launchTime().getTime() / 1000
             seconds, cpu = task.duration().get() / 1000, metrics.executorCpuTime() / 1e9
-            told = {"stage": stage, "index": task.index(), "start": start, "seconds": seconds, "cpu": cpu}
-            found.append(told | {"read": size > 100_000, "bytes": size, "rows": read.recordsRead()})
+            told = {"stage": stage, "start": start, "seconds": seconds, "cpu": cpu}
+            found.append(told | {"read": size > 100_000, "bytes": size})
     return answer | {"tasks": found, "actions": [action for each in decided for action in each["actions"]]}
 
 

@@ -6,15 +6,12 @@ first to the end of the last, and the same again as if each had taken its CPU ti
 load on the machine does not change.
 
 python -m benchmarks.skew [--scale 1] [--rounds 3] [--kinds full_join window] [--keys zipf1.2 one60]
-    [--warm-ups 1] [--record stages.json]
-
-`--record`: the reduce stages of the plain runs without adaptive execution, for `benchmarks.skew_simulation --recorded`.
+    [--warm-ups 1]
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -54,18 +51,6 @@ QUERIES = {
 }
 ENDS = {"group_apply": "apply", "sort": "write", "repartition_write": "write"}
 """What becomes of the rows, if they are not collected: see `benchmarks.driver.tasks`."""
-OPERATORS = {
-    "join_one_mapper": "inner_join",
-    "join_then_group": "inner_join",
-    "left_join_hashed": "left_join",
-    "right_join_left_skewed": "right_join",
-    "broadcast_join": "repartition",
-    "collect_list": "aggregate",
-    "semi_join_right_skewed": "semi_join",
-    "anti_join_right_skewed": "anti_join",
-    "repartition_write": "repartition",
-}
-"""Of the skew messages, where they are not called like the kind."""
 CONTROL = "uniform"
 DISTRIBUTIONS = ("zipf0.8", "zipf1.2", "zipf2.0", "one60", "one90", CONTROL)
 NO_BROADCAST = {"spark.sql.autoBroadcastJoinThreshold": "-1", "spark.sql.shuffle.partitions": "32"}
@@ -143,45 +128,15 @@ def measured(answers: Sequence[dict[str, Any]], cores: int) -> dict[str, float]:
     return {name: round(median(each[name] for each in found), 3) for name in found[0]}
 
 
-def recorded(name: str, tasks: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The longest reduce stage of a plain run as a skew message; of two inputs, the small one is taken for even."""
-    stages: dict[int, list[dict[str, Any]]] = {}
-    for task in tasks:
-        if task["rows"]:
-            stages.setdefault(task["stage"], []).append(task)
-    longest = max(stages.values(), key=lambda each: sum(task["seconds"] for task in each))
-    ordered = sorted(longest, key=lambda task: int(task["index"]))
-    kind = name.partition(" ")[0]
-    operator = OPERATORS.get(kind, kind)
-    joins = operator.endswith("_join")
-    small = KEYS // 2 // len(ordered) if joins else 0
-    rows = [task["rows"] for task in ordered]
-    width = sum(task["bytes"] for task in ordered) / sum(rows)
-    left = {
-        "rows": [max(each - small, 0) for each in rows],
-        "bytes": [max(int(task["bytes"] - small * width), 0) for task in ordered],
-        "maps": 1 if kind == "join_one_mapper" else MAPS,
-        "repeatable": True,
-    }
-    message = {"name": name, "operator": operator, "cores": 2, "observed": True, "left": left}
-    if joins:
-        message["right"] = {"rows": [small] * len(rows), "bytes": [int(small * width)] * len(rows)}
-    if kind.endswith("_right_skewed"):
-        message["left"], message["right"] = message["right"], message["left"]
-    return message | {"seconds": [task["seconds"] for task in ordered], "hashable": joins and "hashed" not in kind}
-
-
 def run(
     options: Options,
     kinds: Sequence[str] = tuple(QUERIES),
     keys: Sequence[str] = DISTRIBUTIONS,
     warm_ups: int = 1,
-    record: Path | None = None,
 ) -> dict[str, Any]:
     cores = int(BASE["spark.master"].removeprefix("local[").removesuffix("]"))
     found: dict[str, Any] = {}
     differing: list[str] = []
-    stages: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="spark-regions-bench-") as folder, drivers(Path(folder), SIDES) as three:
         for name, driver in three.items():
             driver.set(NO_BROADCAST | {"spark.sql.adaptive.enabled": str(name != "plain").lower()})
@@ -193,12 +148,9 @@ def run(
                 query = {"text": QUERIES[kind], "end": ENDS.get(kind, "collect")}
                 each = one(three, query, options.rounds, warm_ups, cores)
                 found[f"{kind} {distribution}"] = each
-                stages.append(recorded(f"{kind} {distribution}", each.pop("tasks_plain")))
                 print(kind, distribution, each, file=sys.stderr, flush=True)
                 differing += [] if each.pop("identical") else [f"{kind} {distribution}"]
         versions = three["ours"].versions
-    if record:
-        record.write_text(json.dumps(stages) + "\n")
     skewed = [each for name, each in found.items() if not name.endswith(CONTROL)]
     even = [each["cpu_ours_over_aqe"] for name, each in found.items() if name.endswith(CONTROL)]
     return {
@@ -223,7 +175,6 @@ def one(three: dict[str, Driver], query: dict[str, str], rounds: int, warm_ups: 
 
     decided: dict[str, Any] = next((action for action in answers["ours"][-1]["actions"] if action["node"] < 0), {})
     return {
-        "tasks_plain": answers["plain"][-1]["tasks"],
         "identical": len({answer["digest"] for each in answers.values() for answer in each}) == 1,
         "ours_over_aqe": ratio("makespan", "aqe", "makespan"),
         "cpu_ours_over_aqe": ratio("cpu_makespan", "aqe", "cpu_makespan"),
@@ -239,11 +190,10 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="+", choices=sorted(QUERIES), default=list(QUERIES))
     parser.add_argument("--keys", nargs="+", choices=DISTRIBUTIONS, default=list(DISTRIBUTIONS))
     parser.add_argument("--warm-ups", type=int, default=1, help="0 where a query takes long beside a cold JVM")
-    parser.add_argument("--record", type=Path, help="file for the stages of the plain runs")
     given, others = parser.parse_known_args()
     benchmark_main(
         "skew",
-        lambda options: run(options, given.kinds, given.keys, given.warm_ups, given.record),
+        lambda options: run(options, given.kinds, given.keys, given.warm_ups),
         default_rounds=3,
         arguments=others,
     )

@@ -24,9 +24,7 @@ _TAKEN = {
     "SHARED_UNSEEN": "Computed once for several places of the query, by the size of its sources",
     "LATEST": "The last storable point of the plan",
     "SPLIT_BY_RECORDS": "The rows of heavy keys are dealt to several tasks",
-    "SPLIT_BY_KEYS": "Heavy keys get tasks of their own, the others are packed",
     "TWO_PHASES": "The rows of heavy keys are dealt to several tasks, and a second phase merges their states",
-    "RANGE_BOUNDARIES": "The ranges of a sort follow the observed distribution",
     "TIES_SPREAD": "Rows of equal sort keys may go to several ranges, should a key be heavy",
     "MEASURED": "What the stage really took",
     "LONGEST_FIRST": "Partitions are packed, and the longest task starts first",
@@ -117,21 +115,17 @@ _DECIDING = {
 }
 _SKEW = {
     "BALANCED": "No partition exceeds what order and packing can balance",
-    "AQE_SUFFICES": "Spark's adaptive execution is expected to split as well",
     "GAIN_TOO_SMALL": "The repair gains less than the error of the prediction",
     "HAND_SALTED": "The query spreads its keys by a salt of its own",
     "PARTITIONS_VISIBLE": "The caller may read the partitions themselves, in which equal keys are together",
     "NO_HEAVY_KEYS": "No key of the partition was known to be heavy when this was decided",
-    "FEW_ROWS": "The key has too few rows to be spread",
     "ONE_BLOCK": "The partition comes from one map task as a whole",
     "MIGRATION_TOO_SLOW": "Copying the other rows to helpers takes longer than it saves",
-    "ORDERED_KEYS": "The rows of a key are needed in their order",
     "NOT_MERGEABLE": "The operator needs all rows of a key in one task",
     "STATE_AS_LARGE": "The state of a key holds its rows or values, so that a second phase would read them all again",
     "EQUAL_BUT_DIFFERENT": "Keys that compare as equal may differ, so that rows cannot be joined back by them",
     "GROUP_LIMITED": "Spark keeps only the first rows of each key before the shuffle",
     "CO_PARTITIONED": "Another operator of the stage relies on how these rows are partitioned",
-    "WRONG_SIDE": "This join's result would change if rows of the skewed input were spread",
     "UNMATCHED_ROWS": "With a further condition, a task cannot tell which rows stay unmatched",
 }
 _STORING = {

@@ -145,10 +145,7 @@ def is_number(value: ast.expr) -> bool:
     return bool(numbers - {0, 1}) and not any(isinstance(each, ast.Name | ast.Attribute) for each in parts)
 
 
-# skew/ still has the starting values of its tasks; costs/rates has them too.
-@pytest.mark.parametrize(
-    "path", [path for path in modules() if path != RATES and room(path) != "skew"], ids=lambda path: path.stem
-)
+@pytest.mark.parametrize("path", [path for path in modules() if path != RATES], ids=lambda path: path.stem)
 def test_rates_have_one_home(path: Path) -> None:
     assert rates(path) == []
 

@@ -46,11 +46,11 @@ def skew(location: StoreLocation, as_json: bool, limit: int) -> None:
 def _record(stage: CountedStage, now: float) -> dict[str, Any]:
     """What could be read of it: the store may be newer than this command."""
     from spark_regions.skew.history import StageHistory
-    from spark_regions.skew.shares import KeyShares
+    from spark_regions.skew.key_frequencies import KeyFrequencies
 
     record: dict[str, Any] = {"secondsAgo": round(now - stage.last, 1)}
     try:
-        record |= asdict(KeyShares.decode(stage.keys))
+        record |= asdict(KeyFrequencies.decode(stage.keys))
         history = StageHistory.decode(stage.history) if stage.history is not None else None
     except InvalidRequest as problem:
         return record | {"problem": str(problem)}

@@ -25,7 +25,7 @@ from spark_regions.planner.run_follower import RunFollower
 from spark_regions.planner.skew import stage_key
 from spark_regions.reasons import would_save
 from spark_regions.skew.history import observed
-from spark_regions.skew.shares import shares
+from spark_regions.skew.key_frequencies import key_frequencies
 from spark_regions.store.admission import expired
 from spark_regions.store.entries import entries_on
 from spark_regions.store.operator_graph import OperatorGraph
@@ -111,7 +111,7 @@ class Session:
             if history.whole:
                 self.graph.record_stage(*stage_key(event), history.encode())
         elif kind == "keys":
-            self.graph.record_stage_keys(*stage_key(event), shares(event).encode())
+            self.graph.record_stage_keys(*stage_key(event), key_frequencies(event).encode())
         elif kind == "released":
             self.learning.released(event)
         elif kind == "persisted":

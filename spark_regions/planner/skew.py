@@ -8,18 +8,20 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from spark_regions.costs.rates import TASK_BYTES_PER_SECOND
 from spark_regions.errors import InvalidRequest, StoreError
 from spark_regions.skew.aqe import AdaptiveConf, adaptive_tasks
+from spark_regions.skew.draft import StageQuestion
 from spark_regions.skew.history import StageHistory
-from spark_regions.skew.loads import GUESS_ERROR_SHARE, READ_BYTES_PER_SECOND, LoadModel
+from spark_regions.skew.key_frequencies import KeyFrequencies
+from spark_regions.skew.makespan import phases, total_makespan
 from spark_regions.skew.messages import stage_from_json
 from spark_regions.skew.packing import in_order
-from spark_regions.skew.repair import repair
-from spark_regions.skew.shares import KeyShares
+from spark_regions.skew.reduce_stage import Costs, Stage
 from spark_regions.skew.spec import Kind, SkewSpec
-from spark_regions.skew.stage import Costs, Stage
-from spark_regions.skew.ties import one_value_makespan
-from spark_regions.skew.work import phases, total_makespan
+from spark_regions.skew.stage import plan_stage
+from spark_regions.skew.task_time_model import GUESS_ERROR_SHARE, TaskTimeModel
+from spark_regions.skew.tie_breaking import one_value_makespan, tied_makespan
 from spark_regions.store.operator_graph import OperatorGraph
 
 log = logging.getLogger("spark_regions.planner")
@@ -27,7 +29,7 @@ log = logging.getLogger("spark_regions.planner")
 WAIT_SHARE = 0.7
 """Part of the shim's deadline after which the best repair so far is sent."""
 FREE = Costs(0.0, 0.0, 0.0, 0.0, tie_seconds_per_row=0.0)
-BYTES_ALONE = LoadModel(0.0, 1 / READ_BYTES_PER_SECOND, 0.0, 0.0)
+BYTES_ALONE = TaskTimeModel(0.0, 1 / TASK_BYTES_PER_SECOND, 0.0, 0.0)
 ALWAYS_CORES = 16
 """With strategy `always`, sizes alone count, a repair costs nothing, and no machine is too small for one."""
 
@@ -68,7 +70,7 @@ def counted(graph: OperatorGraph, message: Mapping[str, Any]) -> list[dict[str, 
         return None
     try:
         found = graph.stage_keys(shape, lineage)
-        return None if found is None else [asdict(each) for each in KeyShares.decode(found).keys]
+        return None if found is None else [asdict(each) for each in KeyFrequencies.decode(found).keys]
     except (StoreError, InvalidRequest) as problem:
         log.warning("the keys of a stage are counted again: %s", problem)
         return None
@@ -82,9 +84,9 @@ def decide_skew(message: Mapping[str, Any], before: Learned | None = None) -> di
     """
     until = time.monotonic() + WAIT_SHARE * float(message.get("deadlineSeconds", 0.2))
     record = _record(message, "stage")
-    stage, costs = _stage(record, LoadModel()), Costs()
+    stage, costs = stage_from_json(record, TaskTimeModel()), Costs()
     if before is not None:
-        stage = _as_before(stage, record, before)
+        stage = _as_before(stage, before)
         costs = replace(costs, task_seconds=max(costs.task_seconds, before.history.model.fixed))
     adaptive = _adaptive(_record(message, "adaptive"))
 
@@ -92,23 +94,18 @@ def decide_skew(message: Mapping[str, Any], before: Learned | None = None) -> di
         return time.monotonic() > until
 
     if message.get("strategy") == "always":
-        sized = _stage(record, BYTES_ALONE)
-        spec = repair(replace(sized, cores=max(sized.cores, ALWAYS_CORES)), FREE, adaptive, late)
-        return {"spec": _predicted(spec, stage, adaptive, costs).to_json(), "learned": before is not None}
-    return {"spec": repair(stage, costs, adaptive, late).to_json(), "learned": before is not None}
+        sized = stage_from_json(record, BYTES_ALONE)
+        spec = plan_stage(StageQuestion(replace(sized, cores=max(sized.cores, ALWAYS_CORES)), FREE, adaptive, late))
+        spec = _predicted(spec, stage, adaptive, costs)
+    else:
+        spec = plan_stage(StageQuestion(stage, costs, adaptive, late))
+    return {"spec": spec.to_json(), "learned": before is not None}
 
 
-def _stage(record: Mapping[str, Any], model: LoadModel) -> Stage:
-    told = {"seconds": model.loads(*_sizes(record)), "errorShare": model.error_share, **record}
-    return stage_from_json(told)
-
-
-def _as_before(stage: Stage, record: Mapping[str, Any], before: Learned) -> Stage:
-    """With what it took before as its load, unless its seconds are told."""
-    if "seconds" in record:
-        return stage
-    sizes, rows = _sizes(record)
-    seconds = before.history.loads(sizes, rows, before.same_rows)
+def _as_before(stage: Stage, before: Learned) -> Stage:
+    """With what it took before as its load."""
+    sizes, rows = stage.sizes
+    seconds = before.history.partition_seconds(sizes, rows, before.same_rows)
     again = before.history.measured(sizes, before.same_rows)
     error = GUESS_ERROR_SHARE if again else before.history.model.error_share
     return replace(stage, seconds=seconds, error_share=error) if any(seconds) else stage
@@ -119,9 +116,10 @@ def _predicted(spec: SkewSpec, stage: Stage, adaptive: AdaptiveConf, costs: Cost
     plain = in_order(adaptive_tasks(stage, costs, adaptive), stage.cores).makespan
     if spec.kind is Kind.NONE:
         return replace(spec, plain_makespan=plain, predicted_makespan=plain, balanced_bound=stage.balanced_bound)
-    ours = total_makespan(phases(stage, spec, costs), stage.cores)
     if spec.kind is Kind.TIES:
-        plain = one_value_makespan(stage, costs)
+        plain, ours = one_value_makespan(stage, costs), tied_makespan(stage, costs)
+    else:
+        ours = total_makespan(phases(stage, spec.splits, spec.tasks, costs), stage.cores)
     return replace(
         spec,
         plain_makespan=plain,
@@ -131,26 +129,12 @@ def _predicted(spec: SkewSpec, stage: Stage, adaptive: AdaptiveConf, costs: Cost
     )
 
 
-def _sizes(record: Mapping[str, Any]) -> tuple[list[int], list[int]]:
-    """Bytes and rows of each partition, both inputs of a join together."""
-    try:
-        inputs = [record[side] for side in ("left", "right") if record.get(side) is not None]
-        return tuple(  # type: ignore[return-value]
-            [sum(int(each) for each in parts) for parts in zip(*(side[name] for side in inputs), strict=True)]
-            for name in ("bytes", "rows")
-        )
-    except (KeyError, TypeError, ValueError) as problem:
-        raise InvalidRequest(f"The sizes of a stage cannot be read: {problem!r}.") from problem
-
-
 def _adaptive(record: Mapping[str, Any]) -> AdaptiveConf:
     try:
         return AdaptiveConf(
             advisory_bytes=int(record["advisoryBytes"]),
             min_bytes=int(record["minBytes"]),
             parallelism_first=bool(record["parallelismFirst"]),
-            skew_factor=float(record["skewFactor"]),
-            skew_bytes=int(record["skewBytes"]),
         )
     except (KeyError, TypeError, ValueError) as problem:
         raise InvalidRequest(f"The settings of adaptive execution cannot be read: {problem!r}.") from problem

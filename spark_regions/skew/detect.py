@@ -1,81 +1,33 @@
-"""The skew test (thesis §10.1), on seconds of predicted load instead of queued tuples."""
+"""Is there skew? (thesis §10.1)"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from math import sqrt
+from dataclasses import replace
 
-from spark_regions.skew.packing import lpt
-
-
-@dataclass(frozen=True, slots=True)
-class Thresholds:
-    """:param eta: load from which a worker is burdened; :param tau: gap from which a helper is worth it; one unit"""
-
-    eta: float
-    tau: float
+from spark_regions.skew.aqe import adaptive_tasks
+from spark_regions.skew.draft import StageDraft, StageQuestion
+from spark_regions.skew.operators import Operator
+from spark_regions.skew.packing import in_order
+from spark_regions.skew.spec import Kind, SkewSpec
+from spark_regions.skew.thresholds import burdened, thresholds
+from spark_regions.skew.tie_breaking import tie_breaking
 
 
-def thresholds(loads: Sequence[float], workers: int, move: float, error: float) -> Thresholds:
-    """η and τ from the loads alone.
+def detect(question: StageQuestion, draft: StageDraft) -> StageDraft:
+    """How long Spark alone would take, and whether a partition is longer than any order of the tasks can hide.
 
-    η is a worker's fair share: no order and no packing can hide a load above it. τ: balancing a gap D saves at most D/2
-    (eq. 4), so moving pays from D = 2 · move; and the gap of two predictions has the error √2 · ε.
-
-    Worked example: loads 30, 4, 4, 2 s on 4 workers, 1 s to move state, ε = 0.5 s: η = 10 s, τ = 2 + 0.7 s.
-
-    :param move: seconds that moving state (or the extra phase) takes
-    :param error: standard error of one predicted load, seconds
+    Decides by itself where there is nothing to look for: keys that the user has salted, no work, and a sort, of which
+    nothing is written yet.
     """
-    return Thresholds(sum(loads) / max(workers, 1), 2 * move + sqrt(2) * error)
-
-
-def passes(skewed: float, candidate: float, limits: Thresholds) -> bool:
-    """Eq. 1 and 2: φ_L ≥ η and φ_L - φ_C ≥ τ.
-
-    >>> passes(26.0, 7.0, Thresholds(10.0, 5.0)), passes(26.0, 24.0, Thresholds(10.0, 5.0))
-    (True, False)
-    """
-    return skewed >= limits.eta and skewed - candidate >= limits.tau
-
-
-def pairs(loads: Sequence[float], limits: Thresholds, taken: Mapping[int, int] | None = None) -> dict[int, int]:
-    """Skewed worker to helper: the candidate of the lowest load that helps nobody else (§10.1), worst skew first.
-
-    :param taken: pairs that exist already; they are kept
-
-    >>> pairs([26.0, 7.0, 12.0, 3.0], Thresholds(10.0, 5.0))
-    {0: 3, 2: 1}
-    """
-    found = dict(taken or {})
-    busy = set(found) | set(found.values())
-    by_load = sorted(range(len(loads)), key=lambda worker: (loads[worker], worker))
-    for worker in reversed(by_load):
-        if worker in busy:
-            continue
-        helper = next((each for each in by_load if each not in busy and each != worker), None)
-        if helper is None or not passes(loads[worker], loads[helper], limits):
-            continue
-        found[worker] = helper
-        busy |= {worker, helper}
-    return found
-
-
-def burdened(seconds: Sequence[float], cores: int, limits: Thresholds) -> tuple[int, ...]:
-    """Partitions that pass the test even when the longest start first, the longest one first.
-
-    A worker of the thesis is a core here: its load is what longest-first scheduling puts on it.
-    """
-    placed = lpt(seconds, cores)
-    least = min(placed.loads)
-    return tuple(
-        sorted(
-            (
-                index
-                for index, each in enumerate(seconds)
-                if each and passes(placed.loads[placed.worker[index]], least, limits)
-            ),
-            key=lambda index: (-seconds[index], index),
-        )
-    )
+    stage, costs = question.stage, question.costs
+    tasks = adaptive_tasks(stage, costs, question.adaptive)
+    plain = in_order(tasks, stage.cores).makespan
+    if stage.salted or plain <= 0 or not any(stage.seconds):
+        reason = "HAND_SALTED" if stage.salted else "NO_HISTORY"
+        return replace(draft, spec=SkewSpec(Kind.NONE, (), (), plain, plain, stage.balanced_bound, reason))
+    if stage.operator is Operator.SORT:
+        return replace(draft, spec=tie_breaking(stage, costs))
+    error = stage.error_share * max(stage.seconds)
+    limits = thresholds(stage.seconds, stage.cores, costs.stage_seconds, error)
+    skewed = bool(burdened(stage.seconds, stage.cores, limits))
+    return replace(draft, plain=plain, longest=max(tasks), skewed=skewed)

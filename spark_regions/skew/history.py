@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from spark_regions.errors import InvalidRequest
-from spark_regions.skew.loads import LoadModel, TaskTime, fit
-from spark_regions.skew.stage import Costs
+from spark_regions.skew.reduce_stage import Costs
+from spark_regions.skew.task_time_model import TaskTime, TaskTimeModel, fit
 
 LEAST_FOR_LINE = 5
 """Tasks from which a fixed part can be told from the rest; of fewer only a rate is taken."""
@@ -24,18 +24,18 @@ class StageHistory:
     :param size: bytes of all partitions
     """
 
-    model: LoadModel
+    model: TaskTimeModel
     seconds: tuple[float, ...] = ()
     size: int = 0
 
-    def loads(self, sizes: Sequence[int], rows: Sequence[int], same_rows: bool) -> tuple[float, ...]:
+    def partition_seconds(self, sizes: Sequence[int], rows: Sequence[int], same_rows: bool) -> tuple[float, ...]:
         """Seconds of each partition, without a task's fixed part.
 
         :param same_rows: its rows are those that were measured
         """
         if self.measured(sizes, same_rows):
             return self.seconds
-        return _rate(self.model).loads(sizes, rows)
+        return _rate(self.model).partition_seconds(sizes, rows)
 
     def measured(self, sizes: Sequence[int], same_rows: bool) -> bool:
         """Whether each of these partitions was measured by itself."""
@@ -62,7 +62,7 @@ class StageHistory:
         """
         try:
             record = json.loads(body)
-            return cls(LoadModel(**record["model"]), tuple(map(float, record["seconds"])), int(record["size"]))
+            return cls(TaskTimeModel(**record["model"]), tuple(map(float, record["seconds"])), int(record["size"]))
         except (KeyError, TypeError, ValueError) as problem:
             raise InvalidRequest(f"What a stage took cannot be read: {problem!r}.") from problem
 
@@ -98,22 +98,22 @@ def _unspilled(task: Mapping[str, Any]) -> float:
     return max(seconds - int(task.get("spilled", 0)) * Costs().spill_seconds_per_byte, seconds / 2)
 
 
-def _rate(model: LoadModel) -> LoadModel:
+def _rate(model: TaskTimeModel) -> TaskTimeModel:
     """Of a partition: the fixed part is a task's."""
     return replace(model, fixed=0.0)
 
 
-def _model(tasks: Sequence[TaskTime]) -> LoadModel:
+def _model(tasks: Sequence[TaskTime]) -> TaskTimeModel:
     size = sum(task.bytes for task in tasks)
     if len(tasks) >= LEAST_FOR_LINE or not size:
         return fit(tasks)
-    return LoadModel(0.0, sum(task.seconds for task in tasks) / size, 0.0, tasks=len(tasks))
+    return TaskTimeModel(0.0, sum(task.seconds for task in tasks) / size, 0.0, tasks=len(tasks))
 
 
 def _by_partition(
-    model: LoadModel, tasks: Sequence[tuple[TaskTime, list[int]]], sizes: Sequence[int], rows: Sequence[int]
+    model: TaskTimeModel, tasks: Sequence[tuple[TaskTime, list[int]]], sizes: Sequence[int], rows: Sequence[int]
 ) -> tuple[float, ...]:
-    by_rate = _rate(model).loads(sizes, rows)
+    by_rate = _rate(model).partition_seconds(sizes, rows)
     found = [0.0] * len(sizes)
     read: set[int] = set()
     for time, partitions in tasks:

@@ -16,10 +16,9 @@ class Operator(StrEnum):
     FULL_JOIN = "full_join"
     SEMI_JOIN = "semi_join"
     ANTI_JOIN = "anti_join"
-    MERGEABLE_AGGREGATE = "mergeable_aggregate"
-    AGGREGATE = "aggregate"
     PARTITION_WINDOW = "partition_window"
-    LIMITED_WINDOW = "limited_window"
+    """Scattered state that a second phase merges before anything is output (§13.4)."""
+    AGGREGATE = "aggregate"
     WINDOW = "window"
     GROUP_APPLY = "group_apply"
     SORT = "sort"
@@ -40,15 +39,15 @@ class Spread(StrEnum):
     """How far the rows of one input may be spread over tasks.
 
     ANY: every row, as long as each task sees all rows of the other input that it may meet.
-    KNOWN_KEYS: rows of heavy keys, where each task is known to get at least one of them. Without a further condition
-    every row of the other input then meets a partner in every task, so that none of them is taken for unmatched.
-    AS_KEYS: no row comes out, only whether a key is there. Of a written shuffle, each task reads the distinct keys of
-    its part; without a further condition, one more task joins with all of them.
+    MATCHED: every row too, if no task brings out unmatched rows of the other input. A further task does, from the keys
+    of all slices; so the join may have no further condition.
+    AS_KEYS: no row comes out, only whether a key is there. Each task reads the distinct keys of its part; without a
+    further condition, one more task joins with all of them.
     NEVER: the rows of a key stay together.
     """
 
     ANY = "any"
-    KNOWN_KEYS = "known_keys"
+    MATCHED = "matched"
     AS_KEYS = "as_keys"
     NEVER = "never"
 
@@ -64,28 +63,23 @@ JOINS = frozenset(
     }
 )
 
-MERGED = frozenset({Operator.MERGEABLE_AGGREGATE, Operator.PARTITION_WINDOW, Operator.LIMITED_WINDOW})
-"""Scattered state that a second phase merges before anything is output (§13.4)."""
-
 SPREADS: Mapping[tuple[Operator, Input], Spread] = MappingProxyType(
     {
         # The side whose unmatched rows count may be spread: each of its rows still sees every partner.
         (Operator.INNER_JOIN, Input.LEFT): Spread.ANY,
         (Operator.INNER_JOIN, Input.RIGHT): Spread.ANY,
         (Operator.LEFT_JOIN, Input.LEFT): Spread.ANY,
-        (Operator.LEFT_JOIN, Input.RIGHT): Spread.KNOWN_KEYS,
-        (Operator.RIGHT_JOIN, Input.LEFT): Spread.KNOWN_KEYS,
+        (Operator.LEFT_JOIN, Input.RIGHT): Spread.MATCHED,
+        (Operator.RIGHT_JOIN, Input.LEFT): Spread.MATCHED,
         (Operator.RIGHT_JOIN, Input.RIGHT): Spread.ANY,
-        (Operator.FULL_JOIN, Input.LEFT): Spread.KNOWN_KEYS,
-        (Operator.FULL_JOIN, Input.RIGHT): Spread.KNOWN_KEYS,
+        (Operator.FULL_JOIN, Input.LEFT): Spread.MATCHED,
+        (Operator.FULL_JOIN, Input.RIGHT): Spread.MATCHED,
         # A row of the left side comes out at most once: its partners may be spread only as keys.
         (Operator.SEMI_JOIN, Input.LEFT): Spread.ANY,
         (Operator.ANTI_JOIN, Input.LEFT): Spread.ANY,
         (Operator.SEMI_JOIN, Input.RIGHT): Spread.AS_KEYS,
         (Operator.ANTI_JOIN, Input.RIGHT): Spread.AS_KEYS,
-        (Operator.MERGEABLE_AGGREGATE, Input.LEFT): Spread.ANY,
         (Operator.PARTITION_WINDOW, Input.LEFT): Spread.ANY,
-        (Operator.LIMITED_WINDOW, Input.LEFT): Spread.ANY,
         (Operator.REPARTITION, Input.LEFT): Spread.ANY,
     }
 )
@@ -94,6 +88,6 @@ SPREADS: Mapping[tuple[Operator, Input], Spread] = MappingProxyType(
 def spread(operator: Operator, side: Input) -> Spread:
     """
     >>> spread(Operator.FULL_JOIN, Input.LEFT).value, spread(Operator.GROUP_APPLY, Input.LEFT).value
-    ('known_keys', 'never')
+    ('matched', 'never')
     """
     return SPREADS.get((operator, side), Spread.NEVER)

@@ -61,59 +61,41 @@ def lpt(seconds: Sequence[float], workers: int) -> Schedule:
     return Schedule(tuple(found.worker[r] for r in ranks), tuple(found.start[r] for r in ranks), found.loads)
 
 
-def lower_bound(seconds: Sequence[float], workers: int) -> float:
-    """No schedule is shorter: the fair share, the longest task, or two of the workers + 1 longest on one worker.
+def even_groups(seconds: Sequence[float], count: int) -> tuple[tuple[int, ...], ...]:
+    """Groups of partitions of about equal load, each group one task, by longest first: within 4/3 of the best.
 
-    >>> lower_bound([3.0, 3.0, 3.0], 2)
-    6.0
-    """
-    if not seconds:
-        return 0.0
-    longest = sorted(seconds, reverse=True)
-    pair = longest[workers - 1] + longest[workers] if len(longest) > workers else 0.0
-    return max(sum(seconds) / workers, longest[0], pair)
-
-
-def pack(seconds: Sequence[float], bins: int, contiguous: bool = False) -> tuple[tuple[int, ...], ...]:
-    """Groups of partitions of about equal load, each group one task; empty groups are left out.
-
-    Contiguous groups (range partitions, whose order is the result's) are the best there are. Others go by longest
-    first, within 4/3 of the best.
-
-    >>> pack([5.0, 1.0, 4.0, 2.0], 2)
-    ((0, 1), (2, 3))
-    >>> pack([5.0, 1.0, 4.0, 2.0], 2, contiguous=True)
+    >>> even_groups([5.0, 1.0, 4.0, 2.0], 2)
     ((0, 1), (2, 3))
     """
-    if bins < 1:
-        raise ValueError(f"Partitions cannot be packed into {bins} groups.")
-    if contiguous:
-        return _contiguous(seconds, bins)
-    groups: list[list[int]] = [[] for _ in range(bins)]
-    for index, group in enumerate(lpt(seconds, bins).worker):
+    groups: list[list[int]] = [[] for _ in range(count)]
+    for index, group in enumerate(lpt(seconds, count).worker):
         groups[group].append(index)
     return tuple(sorted(tuple(group) for group in groups if group))
 
 
-def _contiguous(seconds: Sequence[float], bins: int) -> tuple[tuple[int, ...], ...]:
-    """The least largest sum of at most `bins` runs, by bisection between the trivial bounds."""
-    if not seconds:
-        return ()
-    sums = [0.0, *accumulate(seconds)]
-    low, high = max(max(seconds), sums[-1] / bins), sums[-1]
+def cut(sizes: Sequence[int], parts: int) -> tuple[tuple[int, int], ...]:
+    """At most `parts` half-open ranges of map outputs, the largest sum the least possible; a block stays whole.
+
+    By bisection between the trivial bounds.
+
+    >>> cut([10, 10, 10, 30], 3)
+    ((0, 3), (3, 4))
+    """
+    sums = [0.0, *accumulate(sizes)]
+    low, high = max(max(sizes), sums[-1] / parts), sums[-1]
     best = _ends(sums, high)
     while low < (low + high) / 2 < high:
         middle = (low + high) / 2
         ends = _ends(sums, middle)
-        if len(ends) <= bins:
+        if len(ends) <= parts:
             best = ends
             # Sums take finitely many values: the largest one of a feasible cut is the next candidate.
             high = min(max(sums[end] - sums[start] for start, end in zip([0, *ends], ends, strict=False)), middle)
         else:
             low = middle
     ends = _ends(sums, low)
-    best = ends if len(ends) <= bins else best
-    return tuple(tuple(range(start, end)) for start, end in zip([0, *best], best, strict=False))
+    best = ends if len(ends) <= parts else best
+    return tuple(zip([0, *best], best, strict=False))
 
 
 def _ends(sums: Sequence[float], limit: float) -> list[int]:
@@ -123,14 +105,3 @@ def _ends(sums: Sequence[float], limit: float) -> list[int]:
         at = ends[-1]
         ends.append(max(bisect_right(sums, sums[at] + limit, at + 1) - 1, at + 1))
     return ends[1:]
-
-
-def cut(sizes: Sequence[int], parts: int) -> tuple[tuple[int, int], ...]:
-    """At most `parts` half-open ranges of map outputs, the largest sum the least possible; a block stays whole.
-
-    >>> cut([10, 10, 10, 30], 3)
-    ((0, 3), (3, 4))
-    """
-    groups = _contiguous(sizes, parts)
-    ends = list(accumulate(len(group) for group in groups))
-    return tuple((end - len(group), end) for end, group in zip(ends, groups, strict=True))

@@ -1,18 +1,16 @@
-"""Which rows leave their partition, and to how many tasks, for a given size of a task."""
+"""Which partitions are cut, and into how many slices, for a given size of a task (thesis §11.1, SBR)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import ceil
 from sys import maxsize
 
 from spark_regions.skew.helpers import number_of_helpers
-from spark_regions.skew.keys import KeyLoad
-from spark_regions.skew.operators import JOINS, MERGED, Input, Operator, Spread, spread
+from spark_regions.skew.operators import JOINS, Input, Operator, Spread, spread
 from spark_regions.skew.packing import cut
+from spark_regions.skew.reduce_stage import Costs, Stage
 from spark_regions.skew.spec import Decline, Kind, Split
-from spark_regions.skew.stage import Costs, Stage
 
 TABLE_BYTES = 16 << 20
 """Largest other input, in memory, of which every slice makes a table."""
@@ -26,39 +24,17 @@ class Splits:
     declines: tuple[Decline, ...]
 
 
-def by_records(stage: Stage, loads: Mapping[str, KeyLoad], target: float, costs: Costs) -> Splits:
-    """Heavy keys, and partitions whose other rows are too many, dealt to tasks of `target` seconds (§11.1, SBR).
+def by_records(stage: Stage, target: float, costs: Costs) -> Splits:
+    """Partitions of more than `target` seconds, in slices of about that.
 
-    A key that may not be spread stands alone. Worked example: a key of 30 s of work at a target of 4 s gets 8 tasks,
-    fewer where replicating the other input to more of them would cost more than it brings (§14.2).
-
-    :param loads: of heavy keys (`keys.key_loads`); without any, only whole partitions are cut
+    Worked example: a partition of 30 s of work at a target of 4 s gets 8 tasks, fewer where copying the other input to
+    more of them would cost more than it brings (§14.2).
     """
     refused: dict[str, Decline] = {}
     found: list[Split] = []
-    rest = list(stage.seconds)
-    for load in sorted(loads.values(), key=lambda each: (-each.seconds, each.key)):
-        if load.seconds <= target:
-            continue
-        allowed = _key_refusal(stage, load)
-        helpers = 1
-        if allowed is None:
-            possible = min(ceil(load.seconds / target), _most(stage, load))
-            helpers = min(possible, _worthwhile(stage, possible, load.seconds, load.other_bytes, load.bytes, costs))
-            if helpers < 2:
-                code = "MIGRATION_TOO_SLOW" if possible > 1 else "FEW_ROWS"
-                allowed = Decline(Kind.RECORDS, code, f"{load.seconds:.2f} s")
-        if allowed is not None:
-            refused.setdefault(allowed.code, allowed)
-            if stage.layout_fixed or stage.operator is Operator.REDUCE:
-                continue
-        rest[load.partition] -= load.seconds
-        replicate = stage.right is not None and not load.null and helpers > 1
-        verify = helpers > 1 and _only_known_keys(stage, load) and not stage.observed
-        found.append(Split(load.partition, load.key, helpers, load.side, replicate, load.share, load.error, (), verify))
-    for number, seconds in enumerate(rest):
+    for number, seconds in enumerate(stage.seconds):
         if seconds > target:
-            made = _whole_partition(stage, number, seconds, target, costs)
+            made = _partition(stage, number, seconds, target, costs)
             if isinstance(made, Decline):
                 refused.setdefault(made.code, made)
             else:
@@ -66,69 +42,13 @@ def by_records(stage: Stage, loads: Mapping[str, KeyLoad], target: float, costs:
     return Splits(tuple(found), tuple(refused.values()))
 
 
-def by_keys(stage: Stage, loads: Mapping[str, KeyLoad], target: float) -> Splits:
-    """Heavy keys alone, the other rows of their partitions packed (§11.1, SBK)."""
-    if stage.layout_fixed:
-        return Splits((), (Decline(Kind.KEYS, "REPARTITION"),))
-    if stage.operator is Operator.REDUCE:
-        return Splits((), (Decline(Kind.KEYS, "UNKNOWN_OPERATOR"),))
-    shared = {each.partition for each in loads.values() if stage.seconds[each.partition] > target}
-    alone = [
-        Split(load.partition, load.key, 1, load.side, False, load.share, load.error)
-        for load in sorted(loads.values(), key=lambda each: (-each.seconds, each.key))
-        if load.partition in shared and load.seconds > target / 2 and load.seconds < stage.seconds[load.partition]
-    ]
-    return Splits(tuple(alone), () if alone else (Decline(Kind.KEYS, "NO_HEAVY_KEYS"),))
-
-
-def _refusal(stage: Stage, side: Input) -> Decline | None:
-    kind = Kind.TWO_PHASES if stage.operator in MERGED else Kind.RECORDS
-    if stage.layout_fixed:
-        return Decline(kind, "REPARTITION")
-    if stage.ordered:
-        return Decline(kind, "ORDERED_KEYS")
-    if spread(stage.operator, side) is Spread.NEVER:
-        return Decline(kind, "WRONG_SIDE" if stage.operator in JOINS else "NOT_MERGEABLE", stage.operator.value)
-    if kind is Kind.TWO_PHASES and stage.float_sums:
-        return Decline(kind, "FLOAT_AGGREGATE")
-    return None
-
-
-def _key_refusal(stage: Stage, load: KeyLoad) -> Decline | None:
-    if (found := _refusal(stage, load.side)) is not None:
-        return found
-    if spread(stage.operator, load.side) is Spread.AS_KEYS:
-        return Decline(Kind.RECORDS, "WRONG_SIDE", stage.operator.value)
-    if _only_known_keys(stage, load) and stage.residual:
-        return Decline(Kind.RECORDS, "UNMATCHED_ROWS", stage.operator.value)
-    return None
-
-
-def _only_known_keys(stage: Stage, load: KeyLoad) -> bool:
-    return spread(stage.operator, load.side) is Spread.KNOWN_KEYS and not load.null
-
-
-def _most(stage: Stage, load: KeyLoad) -> int:
-    """Tasks that a key can have; with KNOWN_KEYS, so few that each gets one of its rows.
-
-    Every map task deals its rows in turn. With more than maps · (n - 1) rows, one of them has n or more: all n tasks
-    get some. Worked example: 1,000 rows counted, 100 map tasks: at most 10.
-    """
-    if not _only_known_keys(stage, load):
-        return max(int(load.rows), 1)
-    shuffle = stage.input(load.side)
-    rows = load.least_rows if stage.observed else int(load.rows)
-    return max((rows - 1) // (shuffle.maps if shuffle else 1) + 1, 1)
-
-
-def _whole_partition(stage: Stage, number: int, seconds: float, target: float, costs: Costs) -> Split | Decline:
-    """Dealt in turn, or cut by map outputs where they are written; no key need be known, only which input spreads."""
-    sides = [side for side in Input if stage.input(side) and _spreads_whole(stage, side)]
+def _partition(stage: Stage, number: int, seconds: float, target: float, costs: Costs) -> Split | Decline:
+    """Cut by map outputs, or round robin; no key need be known, only which input spreads."""
+    sides = [side for side in Input if stage.input(side) and _spreads(stage, side)]
     if not sides:
-        return _whole_refusal(stage)
+        code = "UNMATCHED_ROWS" if stage.operator in JOINS else "NOT_MERGEABLE"
+        return Decline(Kind.RECORDS, code, stage.operator.value)
     side = max(sides, key=lambda each: _cut_bytes(stage, each, number))
-    if (refused := _refusal(stage, side)) is not None:
-        return refused
     shuffle, other = stage.input(side), stage.input(side.other)
     assert shuffle is not None
     again = other.bytes[number] if other else 0
@@ -137,40 +57,30 @@ def _whole_partition(stage: Stage, number: int, seconds: float, target: float, c
     if wanted < 2:
         return Decline(Kind.RECORDS, "MIGRATION_TOO_SLOW", f"{seconds:.2f} s")
     allowed = spread(stage.operator, side)
-    unmatched = allowed is not Spread.ANY
     looked_up = (
         allowed is not Spread.AS_KEYS
         and stage.hashable
         and other is not None
         and other.in_memory(number) <= TABLE_BYTES
     )
-    split = Split(number, None, wanted, side, other is not None, unmatched=unmatched, hashed=looked_up)
-    if not stage.observed:
-        return split
+    unmatched = allowed is not Spread.ANY
+    round_robin = Split(number, wanted, side, other is not None, unmatched=unmatched, hashed=looked_up)
     blocks = shuffle.blocks.get(number) or (1,) * shuffle.maps
     ranges = cut(blocks, wanted)
     if shuffle.repeatable:
         longest = max(sum(blocks[start:end]) for start, end in ranges) / (sum(blocks) or 1)
         skipped = shuffle.bytes[number] * (1 - 1 / wanted) * costs.read_seconds_per_byte
         if seconds / wanted + skipped < seconds * longest:
-            return split
+            return round_robin
     if len(ranges) < 2:
         return Decline(Kind.RECORDS, "ONE_BLOCK", f"{seconds:.2f} s")
-    return replace(split, helpers=len(ranges), ranges=ranges)
+    return replace(round_robin, helpers=len(ranges), ranges=ranges)
 
 
-def _spreads_whole(stage: Stage, side: Input) -> bool:
-    """Without counted keys, unmatched rows take a pass of their own, over a shuffle that is written."""
+def _spreads(stage: Stage, side: Input) -> bool:
+    """Unmatched rows take a pass of their own, which finds them by their keys alone."""
     allowed = spread(stage.operator, side)
-    return allowed is Spread.ANY or (allowed is not Spread.NEVER and stage.observed and not stage.residual)
-
-
-def _whole_refusal(stage: Stage) -> Decline:
-    if (refused := _refusal(stage, Input.LEFT)) is not None:
-        return refused
-    if stage.observed and stage.residual:
-        return Decline(Kind.RECORDS, "UNMATCHED_ROWS", stage.operator.value)
-    return Decline(Kind.RECORDS, "NO_HEAVY_KEYS")
+    return allowed is Spread.ANY or (allowed is not Spread.NEVER and not stage.residual)
 
 
 def _cut_bytes(stage: Stage, side: Input, number: int) -> float:
@@ -188,8 +98,6 @@ def _worthwhile(stage: Stage, wanted: int, seconds: float, other_bytes: float, o
     below a fair share and is only cut to pack better, the prediction alone decides.
     """
     total = sum(stage.seconds)
-    if stage.cores < 2 or total <= 0:
-        return 1
     share = seconds / total
     if share * stage.cores <= 1:
         return maxsize
@@ -199,8 +107,6 @@ def _worthwhile(stage: Stage, wanted: int, seconds: float, other_bytes: float, o
         move = other_bytes * (number * costs.write_seconds_per_byte / stage.cores + costs.read_seconds_per_byte)
         if stage.operator is Operator.PARTITION_WINDOW:
             move += costs.stage_seconds + own_bytes / (number + 1) * costs.read_seconds_per_byte
-        elif stage.operator in MERGED:
-            move += costs.stage_seconds + stage.state_ratio * own_bytes * costs.read_seconds_per_byte
         return move
 
     others = (even,) * min(stage.cores - 1, wanted - 1)

@@ -1,246 +1,36 @@
-"""All that a repair may look at: one reduce stage, in numbers."""
+"""The decision on one reduce stage: whatever its operator allows and the prediction prefers."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from spark_regions.skew.appraise import appraise
+from spark_regions.skew.candidates import candidates
+from spark_regions.skew.detect import detect
+from spark_regions.skew.draft import StageDraft, StageQuestion
+from spark_regions.skew.pack import pack
+from spark_regions.skew.spec import SkewSpec
 
-from spark_regions.skew.operators import JOINS, Input, Operator
-from spark_regions.skew.packing import in_order
-from spark_regions.skew.sketch import HeavyHitters
+STAGE_PASSES = (detect, candidates, appraise, pack)
+"""Each adds to the draft; the first one that decides ends them. Why they stand in this order:
 
-SORTED_ROW_BYTES = 50
-"""What sorting a row takes beside its own bytes: its length, and two words in a table that doubles when it is full.
+- `detect` comes first, because most stages that are asked about are even: it is one schedule of their loads, and spares
+  them all that follows. What it says is also what every repair is compared with.
+- `candidates` needs to know whether there is skew; it says what the operator allows, whatever that would bring.
+- `appraise` needs to know which partitions are cut, since a slice reads copies and does further work; it does not need
+  to know which task a slice will be in.
+- `pack` comes last, because it puts slices together by their seconds, and because only whole schedules can be compared:
+  it draws candidate after candidate through `appraise`, and stops where finer cuts bring nothing or time is over.
+"""
 
-A radix sort keeps half of the table for itself. Measured: 576 MB for 3.8 million rows of 374 MB."""
 
+def plan_stage(question: StageQuestion) -> SkewSpec:
+    """The decision with the shortest predicted makespan; `Kind.NONE` with a reason where none beats Spark's own.
 
-@dataclass(frozen=True, slots=True)
-class HeavyKey:
-    """A key whose share of one input's rows lies in [share, share + error].
-
-    :param key: a digest or a literal of the key as the operator compares it (normalized NaN, zero, collation)
-    :param null: a join key that is null meets no row of the other input
-    :param other_rows: rows of the key in the join's other input; None: unknown
-    :param least_rows: rows of the key that were counted, one by one
+    Worked example: a left join on 4 cores, nine partitions of 1 s and one of 30 s. The bound is 39 / 4 s. Plain takes
+    30 s and more; that partition in eight slices, the longest tasks first, about 10 s.
     """
-
-    key: str
-    share: float
-    error: float
-    partition: int
-    null: bool = False
-    other_rows: int | None = None
-    least_rows: int = 0
-
-
-def heavy_keys(
-    summary: HeavyHitters,
-    partitions: Mapping[str, int],
-    at_least: float = 0.0,
-    other_rows: Mapping[str, int] | None = None,
-    nulls: frozenset[str] = frozenset(),
-) -> tuple[HeavyKey, ...]:
-    """The keys of a summary whose share may reach `at_least`, heaviest first.
-
-    :param partitions: of each key, the reduce partition; a key that is not named there is left out
-    :param other_rows: rows of the same keys in a join's other input, where known
-    """
-    return tuple(
-        HeavyKey(
-            key=each.key,
-            share=each.share,
-            error=each.error,
-            partition=partitions[each.key],
-            null=each.key in nulls,
-            other_rows=(other_rows or {}).get(each.key),
-            least_rows=summary.bounds(each.key)[0],
-        )
-        for each in summary.shares(at_least)
-        if each.key in partitions
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Shuffle:
-    """One input of the stage.
-
-    :param bytes: of each reduce partition; :param rows: of each reduce partition
-    :param maps: number of map tasks
-    :param blocks: of a partition, the bytes from each map task, where known
-    :param repeatable: a map task that runs again writes the same rows in the same order
-    :param data: bytes in memory of each partition, before they were compressed; empty where unknown
-    """
-
-    bytes: tuple[int, ...]
-    rows: tuple[int, ...]
-    keys: tuple[HeavyKey, ...] = ()
-    maps: int = 1
-    blocks: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    repeatable: bool = False
-    data: tuple[float, ...] = ()
-
-    def in_memory(self, partition: int) -> float:
-        """Bytes of a partition's rows once they are read."""
-        return self.data[partition] if self.data else float(self.bytes[partition])
-
-    def sorted_bytes(self, partition: int) -> float:
-        """Bytes of a partition's rows while they are sorted."""
-        return self.in_memory(partition) + SORTED_ROW_BYTES * self.rows[partition]
-
-    def expansion(self, partition: int) -> float:
-        """Bytes in a sort by bytes in the shuffle."""
-        return self.sorted_bytes(partition) / (self.bytes[partition] or 1)
-
-    def key_rows(self) -> dict[str, float]:
-        """Rows of each heavy key: the middle of its bounds, made narrower by what its partition holds."""
-        total = sum(self.rows)
-        low: dict[int, float] = {}
-        for each in self.keys:
-            low[each.partition] = low.get(each.partition, 0.0) + each.share * total
-        found: dict[str, float] = {}
-        for each in self.keys:
-            held, lowest = self.rows[each.partition], low[each.partition]
-            least = each.share * total
-            room = max(held - lowest, 0.0)
-            # Shares of another run can exceed what the partition holds today.
-            found[each.key] = held * least / lowest if lowest > held else least + min(each.error * total, room) / 2
-        crowded: dict[int, float] = {}
-        for each in self.keys:
-            crowded[each.partition] = crowded.get(each.partition, 0.0) + found[each.key]
-        for each in self.keys:
-            if crowded[each.partition] > self.rows[each.partition]:
-                found[each.key] *= self.rows[each.partition] / crowded[each.partition]
-        return found
-
-
-@dataclass(frozen=True, slots=True)
-class Costs:
-    """What a repair costs beyond the work itself; starting values until the application has been measured.
-
-    :param write_seconds_per_byte: task-seconds to write a byte into a shuffle; :param read_seconds_per_byte: to read it
-    :param task_seconds: of any task, before its first row
-    :param stage_seconds: of one further stage, until its tasks run
-    :param spill_seconds_per_byte: task-seconds for each byte that a sorting task puts aside and reads again
-    :param looked_up: part of a sorted join's or window's work that is left where rows are looked up in a table
-    :param tie_seconds_per_row: task-seconds of a further sort key, when ranges are sampled and when they are written
-    """
-
-    write_seconds_per_byte: float = 1 / 120e6
-    read_seconds_per_byte: float = 1 / 240e6
-    task_seconds: float = 0.01
-    stage_seconds: float = 0.1
-    spill_seconds_per_byte: float = 1 / 120e6
-    looked_up: float = 0.5
-    tie_seconds_per_row: float = 1e-8
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """A reduce stage that is about to run.
-
-    :param seconds: predicted load of each partition, both inputs of a join together (`loads.predict`)
-    :param error_share: standard error of one such prediction, by its seconds
-    :param observed: the shuffle is written, sizes and shares are its own; else they are an earlier run's, and rows can
-        still be written apart
-    :param residual: the join has a condition beyond equal keys
-    :param salted: the query spreads its keys by a salt of its own
-    :param ordered: the rows of a key are needed in their order (§11.1 b)
-    :param reshuffle_bytes: what a later operator would have to shuffle again if rows of a key were spread
-    :param state_ratio: bytes of a partial state, of all helpers together, per byte of input
-    :param float_sums: merging partial states could change the last digits
-    :param layout_fixed: number, content and order of the partitions are part of what was asked for
-    :param distribution: a sort's values in order, each with its weight
-    :param ties_free: rows of equal sort keys may come in any order
-    :param hashable: a sorted join whose slices may look their partners up in a table instead
-    :param sorts: its tasks sort what they read
-    :param task_memory: bytes that a task can hold before it spills, while all cores are busy; 0: unknown
-    :param executor_memory: bytes that it can hold while it is alone
-    :param aqe: Spark would coalesce and split on its own
-    """
-
-    operator: Operator
-    seconds: tuple[float, ...]
-    left: Shuffle
-    cores: int
-    right: Shuffle | None = None
-    error_share: float = 0.0
-    observed: bool = False
-    residual: bool = False
-    salted: bool = False
-    ordered: bool = False
-    reshuffle_bytes: int = 0
-    state_ratio: float = 1.0
-    float_sums: bool = False
-    layout_fixed: bool = False
-    distribution: tuple[tuple[str, float], ...] = ()
-    ties_free: bool = False
-    hashable: bool = False
-    sorts: bool = False
-    task_memory: int = 0
-    executor_memory: int = 0
-    aqe: bool = True
-
-    def __post_init__(self) -> None:
-        if self.cores < 1:
-            raise ValueError(f"A stage needs at least one core, not {self.cores}.")
-        if (self.operator in JOINS) != (self.right is not None):
-            raise ValueError(f"{self.operator.value} with {'two inputs' if self.right else 'one input'}.")
-        lengths = {len(self.seconds)}
-        for shuffle in filter(None, (self.left, self.right)):
-            lengths |= {len(shuffle.bytes), len(shuffle.rows)}
-        if len(lengths) != 1:
-            raise ValueError(f"Inputs and loads disagree about the number of partitions: {sorted(lengths)}.")
-
-    def input(self, side: Input) -> Shuffle | None:
-        return self.left if side is Input.LEFT else self.right
-
-    def data(self, partition: int) -> float:
-        """Bytes of a partition's rows while they are sorted, of all inputs."""
-        inputs = filter(None, (self.left, self.right))
-        return sum(shuffle.sorted_bytes(partition) for shuffle in inputs)
-
-    @property
-    def sorted_data(self) -> tuple[float, ...]:
-        """`data` of every partition."""
-        return tuple(self.data(number) for number in range(len(self.seconds)))
-
-    def with_spills(self, seconds: Sequence[float], data: Sequence[float], costs: Costs) -> tuple[float, ...]:
-        """Seconds of tasks that start in this order, where a task takes longer that has to sort its rows in parts.
-
-        A sort whose memory is full puts aside all that it holds. Spark divides an executor's memory among the tasks
-        that run: one that ends alone has all of it. Worked example: 600 MB in one of two tasks that share 1,000 MB
-        spill 500 MB, and none if the other task has ended when half of this one is done.
-
-        :param seconds: of each task, without that; :param data: bytes that it sorts
-        """
-        found = tuple(seconds)
-        large = [at for at, size in enumerate(data) if size > self.task_memory]
-        if not self.sorts or not self.task_memory or not large:
-            return found
-        started = in_order(found, self.cores).start
-        starts = sorted(started)
-        ends = sorted(start + each for start, each in zip(started, found, strict=True))
-
-        def spilled(at: int) -> float:
-            middle = started[at] + found[at] / 2
-            active = bisect_right(starts, middle) - bisect_right(ends, middle)
-            room = max(min(self.task_memory * self.cores / max(active, 1), self.executor_memory), self.task_memory)
-            return data[at] // room * room
-
-        taken = {at: spilled(at) * costs.spill_seconds_per_byte for at in large}
-        return tuple(each + taken.get(at, 0.0) for at, each in enumerate(found))
-
-    @property
-    def crowded(self) -> bool:
-        """Whether some partition is more than a sorting task holds, where one of the usual size is not."""
-        data = self.sorted_data
-        return (
-            self.sorts and 0 < self.task_memory < max(data, default=0.0) and sum(data) <= self.task_memory * len(data)
-        )
-
-    @property
-    def balanced_bound(self) -> float:
-        """Total task time by cores: no way to run the same work is faster."""
-        return sum(self.seconds) / self.cores
+    draft = StageDraft()
+    for each in STAGE_PASSES:
+        draft = each(question, draft)
+        if draft.spec is not None:
+            return draft.spec
+    raise AssertionError("the last pass decides")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,15 +12,15 @@ from spark_regions.errors import InvalidRequest
 from spark_regions.planner.service import Service
 from spark_regions.planner.skew import decide_skew
 from spark_regions.skew.messages import stage_from_json
-from spark_regions.skew.stage import Costs
+from spark_regions.skew.operators import Operator
+from spark_regions.skew.reduce_stage import Costs, Shuffle, Stage
+from spark_regions.skew.task_time_model import TaskTimeModel
 
 MB = 1 << 20
 ADAPTIVE = {
     "advisoryBytes": 64 * MB,
     "minBytes": MB,
     "parallelismFirst": True,
-    "skewFactor": 5.0,
-    "skewBytes": 256 * MB,
 }
 
 
@@ -33,7 +34,7 @@ LIGHT = [MB] * 16
 
 
 def request(operator: str = "full_join", cores: int = 8, **stage: Any) -> dict[str, Any]:
-    found = {"operator": operator, "cores": cores, "observed": True, "left": shuffle(HEAVY), "right": shuffle(LIGHT)}
+    found = {"operator": operator, "cores": cores, "left": shuffle(HEAVY), "right": shuffle(LIGHT)}
     return {"type": "skew", "seq": 5, "deadlineSeconds": 2.0, "adaptive": ADAPTIVE, "stage": found | stage}
 
 
@@ -153,17 +154,16 @@ def test_what_a_task_cannot_hold_is_priced() -> None:
 
 
 def test_a_full_sort_spills_all_that_it_holds() -> None:
-    told = {"operator": "window", "cores": 2, "seconds": [1.0], "sorts": True, "left": shuffle([0])}
-    stage = stage_from_json(told | {"taskMemory": 500, "executorMemory": 1000})
+    alone = Stage(Operator.WINDOW, (1.0,), Shuffle((0,), (0,)), 2, sorts=True, task_memory=500)
+    stage = replace(alone, executor_memory=1000)
     costs = Costs(spill_seconds_per_byte=1.0)
     beside = [stage.with_spills([4.0, 4.0], [data, 0.0], costs)[0] for data in (499.0, 501.0, 900.0, 1100.0)]
     assert beside == [4, 504, 504, 1004]
     assert stage.with_spills([1.0, 4.0], [0.0, 900.0], costs)[1] == 4, "alone by then"
     assert stage.with_spills([1.0, 4.0], [0.0, 1100.0], costs)[1] == 1004
-    alone = stage_from_json(told | {"taskMemory": 500})
     assert alone.with_spills([1.0, 4.0], [0.0, 900.0], costs)[1] == 504, "nothing is known of the executor"
-    whole = shuffle([1000], dataBytes=8000)
-    assert stage_from_json(told | {"left": whole}).data(0) == 8000 + 50 * 10, "10 rows take their own bytes and more"
+    told = {"operator": "window", "cores": 2, "left": shuffle([1000], dataBytes=8000)}
+    assert stage_from_json(told, TaskTimeModel()).data(0) == 8000 + 50 * 10, "10 rows take their own bytes and more"
 
 
 def test_a_window_over_a_heavy_key_starts_it_first_although_it_spills_either_way() -> None:

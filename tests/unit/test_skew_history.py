@@ -34,7 +34,7 @@ def ran(sizes: list[int] = SIZES, seconds: list[float] = SECONDS, tasks: list[li
 
 
 def asked(sizes: list[int] = SIZES, lineage: str | None = "rows of today", cores: int = 2, **more: Any) -> Any:
-    stage = {"operator": "group_apply", "cores": cores, "observed": True, "left": shuffle(sizes), "right": None}
+    stage = {"operator": "group_apply", "cores": cores, "left": shuffle(sizes), "right": None}
     request = {"type": "skew", "seq": 5, "deadlineSeconds": 5.0, "adaptive": ADAPTIVE, "stage": stage}
     return request | {"shape": "s", "lineage": lineage} | more
 
@@ -81,11 +81,11 @@ def test_two_tasks_tell_no_fixed_part() -> None:
 def test_the_same_rows_took_what_they_took_others_go_by_their_size() -> None:
     found = observed(ran())
     rows = [size // 100 for size in SIZES]
-    assert found.loads(SIZES, rows, same_rows=True) == tuple(each - found.model.fixed for each in SECONDS)
-    other = found.loads(SIZES, rows, same_rows=False)
+    assert found.partition_seconds(SIZES, rows, same_rows=True) == tuple(each - found.model.fixed for each in SECONDS)
+    other = found.partition_seconds(SIZES, rows, same_rows=False)
     assert len(set(other)) == 1
-    assert found.loads([2 * size for size in SIZES], rows, same_rows=True) != tuple(SECONDS)
-    assert found.loads(SIZES[1:], rows[1:], same_rows=True) == other[1:]
+    assert found.partition_seconds([2 * size for size in SIZES], rows, same_rows=True) != tuple(SECONDS)
+    assert found.partition_seconds(SIZES[1:], rows[1:], same_rows=True) == other[1:]
 
 
 def test_kept_as_bytes() -> None:

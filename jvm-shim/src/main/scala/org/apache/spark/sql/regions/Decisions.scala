@@ -37,7 +37,7 @@ final case class StageRun(
     began: Long,
     ended: Long,
     tasks: Int,
-    keys: Seq[KeyShare] = Nil)
+    keys: Seq[KeyFrequency] = Nil)
 
 /**
  * A key with many rows of a skewed stage, by a sample of them.
@@ -45,7 +45,7 @@ final case class StageRun(
  * @param key column = value, redacted as Spark redacts a plan's text
  * @param share of the rows of the input that it is of, less than the true one by no more than `error`
  */
-final case class KeyShare(key: String, share: Double, error: Double)
+final case class KeyFrequency(key: String, share: Double, error: Double)
 
 /**
  * An action of the planner on a node, and whether it was applied.

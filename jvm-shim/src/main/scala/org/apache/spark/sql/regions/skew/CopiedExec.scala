@@ -24,7 +24,7 @@ final case class CopiedExec(child: SparkPlan, tasks: Seq[Seq[Int]]) extends Unar
       val blocks = tasks.zip(starts).map { case (task, start) =>
         task.indices.map(at => Block(start + at, None)).toArray
       }
-      new PiecesRDD(shuffle.getShuffleRDD(specs.toArray).asInstanceOf[RDD[InternalRow]], blocks.toArray)
+      new SlicesRDD(shuffle.getShuffleRDD(specs.toArray).asInstanceOf[RDD[InternalRow]], blocks.toArray)
     case other => throw new IllegalStateException(s"copies of ${other.nodeName}, expected a shuffle")
   }
 

@@ -12,17 +12,12 @@ private[skew] object Rearranged {
   /** Whole partitions only: each input is read in the same way. */
   def apply(group: ReduceGroup, spec: SkewSpec): SparkPlan =
     group.inputs.foldLeft(group.path.head) { (plan, input) =>
-      replaced(plan, input.read, read(input, spec.tasks.map(_.map(piece => ReadPiece(piece.partition)))))
+      replaced(plan, input.read, read(input, spec.reads(spec.tasks)))
     }
 
   /** One input, of which partitions are read in slices. */
-  def streamed(group: ReduceGroup, spec: SkewSpec): SparkPlan = {
-    val tasks = spec.tasks.map(
-      _.map { piece =>
-        piece.slice.fold(ReadPiece(piece.partition))(slice => spec.splits(piece.partition).piece(slice))
-      })
-    split(group, read(group.inputs.head, tasks), spec)
-  }
+  def streamed(group: ReduceGroup, spec: SkewSpec): SparkPlan =
+    split(group, read(group.inputs.head, spec.reads(spec.tasks)), spec)
 
   /** The join, window or read in slices, and above it the exchange that an operator needs which relied on the partitions. */
   def split(group: ReduceGroup, sliced: SparkPlan, spec: SkewSpec): SparkPlan = {
@@ -81,7 +76,7 @@ private[skew] object Rearranged {
     else SortExec(order, global = false, distributed)
   }
 
-  def read(input: ReduceInput, tasks: Seq[Seq[ReadPiece]]): SkewReadExec = {
+  def read(input: ReduceInput, tasks: Seq[Seq[SliceRead]]): SkewReadExec = {
     val read = SkewReadExec(input.stage, tasks)
     input.read.logicalLink.orElse(input.stage.logicalLink).foreach(read.setLogicalLink)
     read

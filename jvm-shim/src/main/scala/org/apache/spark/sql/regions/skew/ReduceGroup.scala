@@ -12,36 +12,10 @@ import org.apache.spark.sql.execution.command.DataWritingCommandExec
 import org.apache.spark.sql.execution.datasources.WriteFilesExec
 import org.apache.spark.sql.execution.exchange.{ENSURE_REQUIREMENTS, REPARTITION_BY_COL, ShuffleOrigin}
 import org.apache.spark.sql.execution.joins._
-import org.apache.spark.sql.execution.python.{
-  ArrowAggregatePythonExec,
-  EvalPythonExec,
-  FlatMapCoGroupsInBatchExec,
-  FlatMapGroupsInBatchExec
-}
+import org.apache.spark.sql.execution.python._
 import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperator
 import org.apache.spark.sql.execution.window.{WindowExec, WindowExecBase, WindowGroupLimitExec}
 import org.apache.spark.sql.regions.Refusal
-
-/**
- * A written shuffle and the node of the stage that reads it.
- *
- * @param tasks partitions of each task, as adaptive execution has it
- */
-final case class ReduceInput(read: SparkPlan, stage: ShuffleQueryStageExec, tasks: Seq[Range])
-
-/** Reads of whole partitions; others are a skew split or a local read of Spark's own. */
-object ReduceInput {
-  def unapply(plan: SparkPlan): Option[(ShuffleQueryStageExec, Seq[Range])] = plan match {
-    case AQEShuffleReadExec(stage: ShuffleQueryStageExec, specs) if written(stage) =>
-      val ranges = specs.collect { case CoalescedPartitionSpec(start, end, _) => start until end }
-      Some((stage, ranges)).filter(_ => ranges.length == specs.length)
-    case stage: ShuffleQueryStageExec if written(stage) =>
-      Some((stage, (0 until stage.shuffle.numPartitions).map(each => each to each)))
-    case _ => None
-  }
-
-  private def written(stage: ShuffleQueryStageExec): Boolean = stage.isMaterialized && stage.mapStats.isDefined
-}
 
 /**
  * Inputs of a stage whose partitions are read together.
@@ -113,8 +87,8 @@ object ReduceGroup {
   def of(plan: SparkPlan, digits: Boolean): Seq[ReduceGroup] =
     if (plan.exists(orderMatters)) Nil
     else below(plan, Nil).filter(_.inputs.forall(movable)).map { group =>
-      val rounded = if (digits) group.path.flatMap(rounding) else Nil
-      val shown = group.path.flatMap(firstComer) ++ rounded.map(_._1)
+      val rounded = if (digits) group.path.flatMap(SplitRefusal.rounding) else Nil
+      val shown = group.path.flatMap(SplitRefusal.firstComer) ++ rounded.map(_._1)
       group.copy(
         join = group.join.filter(_ => shown.isEmpty),
         window = group.window.filter(_ => shown.isEmpty),
@@ -123,15 +97,6 @@ object ReduceGroup {
         fixed = rounded.collectFirst { case (refusal, true) => refusal }
       )
     }
-
-  /** A sum whose last digits depend on its rows' order, and whether it is of all that a task reads, not key by key. */
-  private def rounding(plan: SparkPlan): Option[(Refusal, Boolean)] = plan match {
-    case aggregate: BaseAggregateExec =>
-      aggregate.aggregateExpressions.find(call => MergedAggregate.rounds(call.aggregateFunction)).map { call =>
-        Refusal("FLOAT_AGGREGATE", call.aggregateFunction.prettyName) -> (call.mode == Partial)
-      }
-    case _ => None
-  }
 
   private def below(plan: SparkPlan, above: Seq[SparkPlan]): Seq[ReduceGroup] = {
     val path = above :+ plan
@@ -159,7 +124,7 @@ object ReduceGroup {
           case refusal => group.copy(refusal = refusal)
         }
       case Some(_: WindowGroupLimitExec) => group.copy(refusal = Some(Refusal("GROUP_LIMITED", "WindowGroupLimit")))
-      case Some(aggregate: BaseAggregateExec) if !group.streamed => group.copy(refusal = large(aggregate))
+      case Some(aggregate: BaseAggregateExec) if !group.streamed => group.copy(refusal = SplitRefusal.large(aggregate))
       case _ => group
     }
   }
@@ -205,15 +170,6 @@ object ReduceGroup {
       (aggregate.requiredChildDistribution == Seq(UnspecifiedDistribution) &&
         aggregate.aggregateExpressions.forall(call => call.mode == Partial && !call.isDistinct))
 
-  /** Aggregates whose state of a key holds its rows, or all of its different values. */
-  private def large(aggregate: BaseAggregateExec): Option[Refusal] =
-    aggregate.aggregateExpressions.map(_.aggregateFunction).collectFirst {
-      case function @ (_: Collect[_] | _: PercentileBase | _: Mode | _: ListAgg) =>
-        Refusal("STATE_AS_LARGE", function.prettyName)
-      case function: TypedImperativeAggregate[_] if function.isInstanceOf[UserDefinedExpression] =>
-        Refusal("UNKNOWN_OPERATOR", function.prettyName)
-    }
-
   private def together(plan: SparkPlan, path: Seq[SparkPlan]): Option[ReduceGroup] = {
     val inputs = reads(plan)
     plan match {
@@ -233,19 +189,6 @@ object ReduceGroup {
   /** An aggregate of rows, in one step, that could be made in two. */
   def complete(aggregate: BaseAggregateExec): Boolean = aggregate.groupingExpressions.nonEmpty &&
     aggregate.aggregateExpressions.forall(call => call.mode == Complete && !call.isDistinct)
-
-  /** Slices bring rows out in another order: what keeps the first of several that come would show it. */
-  private def firstComer(plan: SparkPlan): Option[Refusal] = plan match {
-    case aggregate: BaseAggregateExec =>
-      val key = aggregate.groupingExpressions.find(key => MergedAggregate.equalButDifferent(key.dataType))
-      val refused = aggregate.aggregateExpressions.iterator.map(_.aggregateFunction).flatMap {
-        // Zeros of two signs are equal to whoever looks at them.
-        case extreme @ (_: Min | _: Max) if !MergedAggregate.equalButDifferent(extreme.dataType) => None
-        case function => MergedAggregate.inexact(function, None).filter(_.code == "ORDER_DEPENDENT")
-      }
-      key.map(key => Refusal("ORDER_DEPENDENT", key.sql)).orElse(refused.nextOption())
-    case _ => None
-  }
 
   private def reads(plan: SparkPlan): Seq[Option[ReduceInput]] = plan match {
     case ReduceInput(stage, tasks) => Seq(Some(ReduceInput(plan, stage, tasks)))

@@ -48,13 +48,13 @@ final class ShuffleSizes(val stage: ShuffleQueryStageExec) {
 
 object ShuffleSizes {
 
-  /** A dealt piece reads the block of each map task by itself: only there do rows have a position. */
-  def specs(piece: ReadPiece, maps: Int): Seq[ShufflePartitionSpec] = piece match {
-    case ReadPiece(partition, None, None) => Seq(CoalescedPartitionSpec(partition, partition + 1, None))
-    case ReadPiece(partition, Some((start, end)), None) => Seq(PartialReducerPartitionSpec(partition, start, end, 0L))
-    case ReadPiece(partition, None, Some(_)) =>
+  /** Round robin reads the block of each map task by itself: only there do rows have a position. */
+  def specs(slice: SliceRead, maps: Int): Seq[ShufflePartitionSpec] = slice match {
+    case SliceRead(partition, None, None) => Seq(CoalescedPartitionSpec(partition, partition + 1, None))
+    case SliceRead(partition, Some((start, end)), None) => Seq(PartialReducerPartitionSpec(partition, start, end, 0L))
+    case SliceRead(partition, None, Some(_)) =>
       (0 until maps).map(map => PartialReducerPartitionSpec(partition, map, map + 1, 0L))
-    case other => throw new IllegalArgumentException(s"$other is both cut and dealt")
+    case other => throw new IllegalArgumentException(s"$other is cut twice")
   }
   private def repeats(plan: SparkPlan): Boolean = plan match {
     case _: QueryStageExec => false

@@ -147,10 +147,10 @@ private[skew] object SkewDecision {
   val leastMillis = 200L
 
   /** The heaviest keys in an answer of the planner. */
-  def keys(answer: JsonNode): Option[Seq[KeyShare]] =
+  def keys(answer: JsonNode): Option[Seq[KeyFrequency]] =
     Option(answer.get("keys")).filter(_.isArray).map(
       _.elements.asScala.toSeq.map { each =>
-        KeyShare(each.path("key").asText(""), each.path("share").asDouble(0), each.path("error").asDouble(0))
+        KeyFrequency(each.path("key").asText(""), each.path("share").asDouble(0), each.path("error").asDouble(0))
       })
 
   /** What is decided in an answer of the planner, or why it has none. */

@@ -32,7 +32,7 @@ private[skew] final case class SkewNote(
     startedNanos: Long,
     plannerMillis: Double,
     learned: Boolean = false,
-    counted: Seq[KeyShare] => Unit = _ => ()) {
+    counted: Seq[KeyFrequency] => Unit = _ => ()) {
   private val planningMillis = (System.nanoTime() - startedNanos) / 1e6
 
   def refused(why: Refusal, declines: Seq[Refusal]): Unit = {
@@ -46,7 +46,7 @@ private[skew] final case class SkewNote(
     val first = new AtomicBoolean(true)
     val stages = ConcurrentHashMap.newKeySet[Int]()
     val keys = new ConcurrentLinkedQueue[(Int, HeavyKeys)]()
-    val found = new ConcurrentLinkedQueue[KeyShare]()
+    val found = new ConcurrentLinkedQueue[KeyFrequency]()
     run => {
       run.keys.foreach(found => keys.add(run.rdd -> found))
       runtime.stageTimes.await(run.rdd) { stage =>
@@ -95,7 +95,7 @@ private[skew] final case class SkewNote(
   }
 
   /** @param counts of all stages of this decision: a join may be made in two */
-  private def measured(stage: StageInfo, keys: Seq[HeavyKeys], counts: ConcurrentLinkedQueue[KeyShare]): Unit =
+  private def measured(stage: StageInfo, keys: Seq[HeavyKeys], counts: ConcurrentLinkedQueue[KeyFrequency]): Unit =
     for (end <- stage.completionTime; start <- stage.submissionTime) {
       val found = keys.collect { case sampled: SampledKeys => sampled }.flatMap(heaviest)
       val known = keys.collect { case KnownKeys(shares) => shares }.flatten.distinct
@@ -114,14 +114,14 @@ private[skew] final case class SkewNote(
     }
 
   /** Shares of the rows of the inputs that have these keys, as far as a sample tells them from nothing. */
-  private def heaviest(sampled: SampledKeys): Seq[KeyShare] = {
+  private def heaviest(sampled: SampledKeys): Seq[KeyFrequency] = {
     val names = sampled.keys.map(_.transform { case column: AttributeReference => column.withQualifier(Nil) }.sql)
     val found = sampled.counts.value
     val rows = sampled.rows.toDouble / KeySampler.every
     found.counts.toSeq.sortBy(-_._2).take(SkewNote.keysShown).map { case (key, count) =>
       val values = sampled.keys.zipWithIndex.map { case (of, at) => Literal(key.get(at, of.dataType), of.dataType).sql }
       val text = names.zip(values).map { case (name, value) => s"$name = $value" }.mkString(", ")
-      KeyShare(
+      KeyFrequency(
         redacted(text).take(SkewNote.keyLength),
         math.min(count / rows, 1.0),
         (found.error + 2 * math.sqrt(count.toDouble)) / rows

@@ -8,23 +8,23 @@ import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
-import org.apache.spark.sql.regions.{Guard, KeyShare}
+import org.apache.spark.sql.regions.{Guard, KeyFrequency}
 
 /**
  * What a task reads of one shuffle partition: all of it, the blocks of some map tasks, or of all blocks every n-th row.
  *
  * @param maps half-open
- * @param deal (i, n): the rows at positions i, i + n, … of each block
+ * @param roundRobin (i, n): the rows at positions i, i + n, … of each block
  */
-final case class ReadPiece(partition: Int, maps: Option[(Int, Int)] = None, deal: Option[(Int, Int)] = None) {
-  def isWhole: Boolean = maps.isEmpty && deal.isEmpty
+final case class SliceRead(partition: Int, maps: Option[(Int, Int)] = None, roundRobin: Option[(Int, Int)] = None) {
+  def isWhole: Boolean = maps.isEmpty && roundRobin.isEmpty
 }
 
 /** What is known of the heaviest keys of a shuffle. */
 sealed trait HeavyKeys
 
 /** From an earlier run on the same rows. */
-final case class KnownKeys(shares: Seq[KeyShare]) extends HeavyKeys
+final case class KnownKeys(shares: Seq[KeyFrequency]) extends HeavyKeys
 
 /**
  * @param rows of the whole shuffle
@@ -36,7 +36,7 @@ final case class SampledKeys(keys: Seq[Expression], rows: Long, counts: KeyAccum
 final case class SkewRun(rdd: Int, keys: Option[HeavyKeys])
 
 /** Reads a written shuffle by `tasks`, in the order of their start; Spark's own read knows ranges of neighbours only. */
-final case class SkewReadExec(child: SparkPlan, tasks: Seq[Seq[ReadPiece]]) extends UnaryExecNode {
+final case class SkewReadExec(child: SparkPlan, tasks: Seq[Seq[SliceRead]]) extends UnaryExecNode {
   require(tasks.nonEmpty && tasks.forall(_.nonEmpty), "every task reads something")
 
   override def output: Seq[Attribute] = child.output
@@ -54,7 +54,7 @@ final case class SkewReadExec(child: SparkPlan, tasks: Seq[Seq[ReadPiece]]) exte
     "numSkewedSplits" -> SQLMetrics.createMetric(sparkContext, "number of skewed partition splits")
   )
 
-  private def slices: Seq[ReadPiece] = tasks.flatten.filterNot(_.isWhole)
+  private def slices: Seq[SliceRead] = tasks.flatten.filterNot(_.isWhole)
 
   override protected def doExecute(): RDD[InternalRow] = child match {
     case stage: ShuffleQueryStageExec =>
@@ -63,16 +63,16 @@ final case class SkewReadExec(child: SparkPlan, tasks: Seq[Seq[ReadPiece]]) exte
       val specs = Array.newBuilder[ShufflePartitionSpec]
       var count = 0
       val blocks = tasks.map(
-        _.flatMap { piece =>
-          ShuffleSizes.specs(piece, stage.shuffle.numMappers).map { spec =>
+        _.flatMap { slice =>
+          ShuffleSizes.specs(slice, stage.shuffle.numMappers).map { spec =>
             specs += spec
             count += 1
-            Block(count - 1, piece.deal, heavy(piece.partition))
+            Block(count - 1, slice.roundRobin, heavy(slice.partition))
           }
         }.toArray)
       val read = stage.shuffle.getShuffleRDD(specs.result()).asInstanceOf[RDD[InternalRow]]
       val keys = if (heavy.isEmpty) None else sample
-      val rdd = new PiecesRDD(read, blocks.toArray, keys.map(_._1))
+      val rdd = new SlicesRDD(read, blocks.toArray, keys.map(_._1))
       getTagValue(SkewReadExec.onRun).foreach { told =>
         val known = getTagValue(SkewReadExec.known).map(KnownKeys(_))
         Guard.run(sparkContext.conf, "a note on a stage")(told(SkewRun(rdd.id, known.orElse(keys.map(_._2)))))
@@ -122,7 +122,7 @@ object SkewReadExec {
   val onRun: TreeNodeTag[SkewRun => Unit] = TreeNodeTag[SkewRun => Unit]("spark_regions.skew.onRun")
 
   /** The heaviest keys, where they need not be counted. */
-  val known: TreeNodeTag[Seq[KeyShare]] = TreeNodeTag[Seq[KeyShare]]("spark_regions.skew.known")
+  val known: TreeNodeTag[Seq[KeyFrequency]] = TreeNodeTag[Seq[KeyFrequency]]("spark_regions.skew.known")
 
   /** Partitions whose keys are to be counted. */
   val sampled: TreeNodeTag[Set[Int]] = TreeNodeTag[Set[Int]]("spark_regions.skew.sampled")

@@ -6,7 +6,7 @@ import org.apache.spark.SparkContext
 import org.apache.spark.internal.config.MEMORY_FRACTION
 import org.apache.spark.sql.execution.SortExec
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.regions.{KeyShare, RegionsConf}
+import org.apache.spark.sql.regions.{KeyFrequency, RegionsConf}
 
 /** The `skew` message of docs/protocol.md. */
 private[skew] object SkewRequest {
@@ -26,7 +26,7 @@ private[skew] object SkewRequest {
       cores: Int,
       deadlineMillis: Long,
       conf: SQLConf): JavaMap[String, Any] = {
-    val salts = group.inputs.flatMap(HandSalt.of)
+    val salts = group.inputs.flatMap(UserSalt.of)
     val inputs = if (group.splittable) sizes.map(input(_, sizes, cores)) else Seq(together(sizes))
     val request = apply(
       query,
@@ -34,7 +34,6 @@ private[skew] object SkewRequest {
       conf,
       "operator" -> group.operator,
       "cores" -> cores,
-      "observed" -> true,
       "salted" -> salts.nonEmpty,
       "residual" -> group.join.exists(_.condition.isDefined),
       "hashable" -> group.join.exists(SplitJoin.hashable),
@@ -83,7 +82,7 @@ private[skew] object SkewRequest {
   }
 
   /** The `keys` event of docs/protocol.md. */
-  def counted(query: Long, key: StageKey, operator: String, keys: Seq[KeyShare]): JavaMap[String, Any] = record(
+  def counted(query: Long, key: StageKey, operator: String, keys: Seq[KeyFrequency]): JavaMap[String, Any] = record(
     "type" -> "observe",
     "event" -> "keys",
     "query" -> query,
@@ -150,15 +149,13 @@ private[skew] object SkewRequest {
   private def tasksAtATime(context: SparkContext, cores: Int): Int =
     math.max(cores / math.max(context.getExecutorMemoryStatus.size - 1, 1), 1)
 
-  /** Where Spark does not coalesce, the sizes at which it does are 0. It has not split here, whatever the sizes are. */
+  /** Where Spark does not coalesce, the sizes at which it does are 0. */
   private def adaptive(conf: SQLConf): JavaMap[String, Any] = {
     val coalesces = conf.coalesceShufflePartitionsEnabled
     record(
       "advisoryBytes" -> (if (coalesces) conf.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES) else 0L),
       "minBytes" -> (if (coalesces) conf.getConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_SIZE) else 0L),
-      "parallelismFirst" -> conf.getConf(SQLConf.COALESCE_PARTITIONS_PARALLELISM_FIRST),
-      "skewFactor" -> conf.getConf(SQLConf.SKEW_JOIN_SKEWED_PARTITION_FACTOR),
-      "skewBytes" -> Long.MaxValue
+      "parallelismFirst" -> conf.getConf(SQLConf.COALESCE_PARTITIONS_PARALLELISM_FIRST)
     )
   }
 

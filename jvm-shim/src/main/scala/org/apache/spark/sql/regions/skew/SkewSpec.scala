@@ -23,24 +23,32 @@ final case class Split(
     hashed: Boolean = false) {
 
   /** What a slice reads of the input that is split. */
-  def piece(slice: Int): ReadPiece =
-    if (maps.isEmpty) ReadPiece(partition, deal = Some((slice, slices)))
-    else ReadPiece(partition, maps = Some(maps(slice)))
+  def read(slice: Int): SliceRead =
+    if (maps.isEmpty) SliceRead(partition, roundRobin = Some((slice, slices)))
+    else SliceRead(partition, maps = Some(maps(slice)))
 }
 
 /** A whole partition (None), or one slice of it. */
-final case class TaskPiece(partition: Int, slice: Option[Int])
+final case class PartitionSlice(partition: Int, slice: Option[Int])
 
 /** The planner's decision on one stage, in the form of docs/skew.md. */
 final case class SkewSpec(
     kind: String,
     splits: Map[Int, Split],
-    tasks: Seq[Seq[TaskPiece]],
+    tasks: Seq[Seq[PartitionSlice]],
     predictedSeconds: Double,
     plainSeconds: Double,
     boundSeconds: Double,
     reason: Refusal,
-    declines: Seq[Refusal])
+    declines: Seq[Refusal]) {
+
+  /** What tasks read of one input: slices of it where it is split, else whole partitions. */
+  def reads(tasks: Seq[Seq[PartitionSlice]], left: Boolean = true): Seq[Seq[SliceRead]] = tasks.map(
+    _.map { case PartitionSlice(partition, slice) =>
+      val split = splits.get(partition).filter(_.left == left)
+      split.zip(slice).fold(SliceRead(partition)) { case (split, slice) => split.read(slice) }
+    })
+}
 
 object SkewSpec {
 
@@ -57,20 +65,20 @@ object SkewSpec {
       twoPhases: Boolean = false): Either[Refusal, SkewSpec] = {
     val splits = spec.path("partitions").elements().asScala.map(split).toSeq
     val known = splits.map(each => each.partition -> each).toMap
-    val tasks = spec.path("tasks").elements().asScala.map(_.elements().asScala.map(piece(known, _)).toSeq).toSeq
+    val tasks = spec.path("tasks").elements().asScala.map(_.elements().asScala.map(slice(known, _)).toSeq).toSeq
     val found = summary(spec).copy(splits = known, tasks = tasks)
-    val pieces = found.tasks.flatten
+    val slices = found.tasks.flatten
     val all = (0 until partitions).flatMap { partition =>
-      known.get(partition).fold(Seq(TaskPiece(partition, None)))(split =>
-        (0 until split.slices).map(slice => TaskPiece(partition, Some(slice))))
+      known.get(partition).fold(Seq(PartitionSlice(partition, None)))(split =>
+        (0 until split.slices).map(slice => PartitionSlice(partition, Some(slice))))
     }
     val problem =
       if (found.kind == "none" && found.tasks.isEmpty) None
       else if (!Set("order", if (twoPhases) "two_phases" else "split_by_records").contains(found.kind))
         Some(s"kind ${found.kind}")
       else if (spec.path("keys").size > 0) Some("keys of a shuffle whose keys are not known")
-      else if (found.tasks.exists(_.isEmpty)) Some("a task without pieces")
-      else if (pieces.length != all.length || pieces.toSet != all.toSet) Some("not every partition in exactly one task")
+      else if (found.tasks.exists(_.isEmpty)) Some("a task without slices")
+      else if (slices.length != all.length || slices.toSet != all.toSet) Some("not every partition in exactly one task")
       else splits.collectFirst { case each if !covers(each, maps) => s"the slices of partition ${each.partition}" }
     problem.map(Refusal("PLANNER_PROTOCOL", _)).toLeft(found)
   }
@@ -98,10 +106,10 @@ object SkewSpec {
     node.path("hashed").asBoolean(false)
   )
 
-  private def piece(splits: Map[Int, Split], node: JsonNode): TaskPiece = {
+  private def slice(splits: Map[Int, Split], node: JsonNode): PartitionSlice = {
     val (partition, slice) =
       if (node.isObject) (node.path("partition").asInt(-1), node.path("slice").asInt(-1)) else (node.asInt(-1), 0)
-    TaskPiece(partition, splits.get(partition).map(_ => slice).orElse(Some(slice).filter(_ != 0)))
+    PartitionSlice(partition, splits.get(partition).map(_ => slice).orElse(Some(slice).filter(_ != 0)))
   }
 
   private def covers(split: Split, maps: Seq[Int]): Boolean = {

@@ -95,8 +95,6 @@ private final class SortTies(session: SparkSession, runtime: RegionsRuntime) {
       conf,
       "operator" -> "sort",
       "cores" -> session.sparkContext.defaultParallelism,
-      "observed" -> false,
-      "tiesFree" -> true,
       "left" -> SkewRequest.record(
         "bytes" -> Array.fill(parts)(each),
         "rows" -> Array.fill(parts)(math.max(each / width, 1L)),

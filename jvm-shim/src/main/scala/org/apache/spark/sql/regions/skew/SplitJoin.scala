@@ -39,16 +39,16 @@ private[skew] final class SplitJoin(join: ShuffledJoin, left: ReduceInput, right
   def apply(): SparkPlan = {
     val (apart, others) = spec.tasks.partition(_.exists(split(_).exists(_.unmatched)))
     require(apart.isEmpty || join.condition.isEmpty, "unmatched rows of a join with a further condition")
-    val (lefts, rights) = apart.partition(_.exists(piece => spec.splits(piece.partition).left))
+    val (lefts, rights) = apart.partition(_.exists(each => spec.splits(each.partition).left))
     val parts = slices(lefts, leftSplit = true) ++ slices(rights, leftSplit = false) ++
       joined(others, join.joinType) ++
       rest(lefts, leftSplit = true) ++ rest(rights, leftSplit = false)
     if (parts.length == 1) parts.head else linked(UnionExec(parts.map(shaped)))
   }
 
-  private def split(piece: TaskPiece): Option[Split] = spec.splits.get(piece.partition)
+  private def split(slice: PartitionSlice): Option[Split] = spec.splits.get(slice.partition)
 
-  private def slices(tasks: Seq[Seq[TaskPiece]], leftSplit: Boolean): Seq[SparkPlan] =
+  private def slices(tasks: Seq[Seq[PartitionSlice]], leftSplit: Boolean): Seq[SparkPlan] =
     (join.joinType, leftSplit) match {
       case _ if tasks.isEmpty => Nil
       case (LeftExistence(_), false) => Nil // of the right side, only the keys count
@@ -59,13 +59,13 @@ private[skew] final class SplitJoin(join: ShuffledJoin, left: ReduceInput, right
     }
 
   /** Those that look partners up, by the side that is split: tables are built of the other one. */
-  private def joined(tasks: Seq[Seq[TaskPiece]], joinType: JoinType): Seq[SparkPlan] = {
+  private def joined(tasks: Seq[Seq[PartitionSlice]], joinType: JoinType): Seq[SparkPlan] = {
     val (looked, sorted) = tasks.partition(_.exists(split(_).exists(_.hashed)))
     val (lefts, rights) = looked.partition(_.exists(split(_).exists(_.left)))
     Seq(lefts, rights, sorted).filter(_.nonEmpty).map(sliced(_, joinType))
   }
 
-  private def sliced(tasks: Seq[Seq[TaskPiece]], joinType: JoinType): SparkPlan = {
+  private def sliced(tasks: Seq[Seq[PartitionSlice]], joinType: JoinType): SparkPlan = {
     val splits = tasks.flatten.flatMap(split)
     val looked = splits.nonEmpty && splits.forall(_.hashed)
     def of(plan: SparkPlan, input: ReduceInput, isLeft: Boolean) =
@@ -94,25 +94,16 @@ private[skew] final class SplitJoin(join: ShuffledJoin, left: ReduceInput, right
     case _ => if (hash.joinType == RightOuter) BuildRight else BuildLeft
   }
 
-  private def side(plan: SparkPlan, input: ReduceInput, tasks: Seq[Seq[TaskPiece]], isLeft: Boolean): SparkPlan = {
-    val pieces = tasks.map(
-      _.map { piece =>
-        spec.splits.get(piece.partition) match {
-          case Some(split) if split.left == isLeft => split.piece(piece.slice.get)
-          case _ => ReadPiece(piece.partition)
-        }
-      })
-    Rearranged.replaced(plan, input.read, Rearranged.read(input, pieces))
-  }
+  private def side(plan: SparkPlan, input: ReduceInput, tasks: Seq[Seq[PartitionSlice]], isLeft: Boolean): SparkPlan =
+    Rearranged.replaced(plan, input.read, Rearranged.read(input, spec.reads(tasks, isLeft)))
 
   /** Rows of the other input that have no partner in any slice. */
-  private def rest(tasks: Seq[Seq[TaskPiece]], leftSplit: Boolean): Seq[SparkPlan] = if (tasks.isEmpty) Nil
+  private def rest(tasks: Seq[Seq[PartitionSlice]], leftSplit: Boolean): Seq[SparkPlan] = if (tasks.isEmpty) Nil
   else {
-    val partitions = tasks.flatten.map(_.partition).distinct.map(partition => Seq(TaskPiece(partition, None)))
-    val whole = copy(splits = Map.empty)
+    val partitions = tasks.flatten.map(_.partition).distinct.map(partition => Seq(PartitionSlice(partition, None)))
     val (kept, keptKeys) =
-      if (leftSplit) (whole.side(SplitJoin.unsorted(join.right), right, partitions, isLeft = false), join.rightKeys)
-      else (whole.side(SplitJoin.unsorted(join.left), left, partitions, isLeft = true), join.leftKeys)
+      if (leftSplit) (side(SplitJoin.unsorted(join.right), right, partitions, isLeft = false), join.rightKeys)
+      else (side(SplitJoin.unsorted(join.left), left, partitions, isLeft = true), join.leftKeys)
     val (spread, spreadKeys) =
       if (leftSplit) (side(SplitJoin.unsorted(join.left), left, tasks, isLeft = true), join.leftKeys)
       else (side(SplitJoin.unsorted(join.right), right, tasks, isLeft = false), join.rightKeys)
@@ -123,18 +114,16 @@ private[skew] final class SplitJoin(join: ShuffledJoin, left: ReduceInput, right
       case _ => LeftAnti
     }
     val count = tasks.length
+    val (rows, others) = (byKey(kept, keptKeys, count), byKey(keys, found, count))
     val unmatched = join match {
       case _: ShuffledHashJoinExec =>
-        ShuffledHashJoinExec(keptKeys, found, joinType, BuildRight, None, byKey(kept, keptKeys, count),
-          byKey(keys, found, count))
+        ShuffledHashJoinExec(keptKeys, found, joinType, BuildRight, None, rows, others)
       case _ =>
-        SortMergeJoinExec(keptKeys, found, joinType, None, SplitJoin.sorted(byKey(kept, keptKeys, count), keptKeys),
-          SplitJoin.sorted(byKey(keys, found, count), found))
+        val (one, two) = (SplitJoin.sorted(rows, keptKeys), SplitJoin.sorted(others, found))
+        SortMergeJoinExec(keptKeys, found, joinType, None, one, two)
     }
     Seq(unmatched)
   }
-
-  private def copy(splits: Map[Int, Split]): SplitJoin = new SplitJoin(join, left, right, spec.copy(splits = splits))
 
   private def distinct(rows: SparkPlan, keys: Seq[Expression]): SparkPlan = {
     val named = keys.zipWithIndex.map { case (key, at) => Alias(key, s"key$at")() }

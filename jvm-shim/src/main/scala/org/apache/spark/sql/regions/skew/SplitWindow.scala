@@ -29,15 +29,15 @@ import org.apache.spark.sql.regions.Refusal
 private[skew] final class SplitWindow(window: WindowExec, input: ReduceInput, spec: SkewSpec) {
 
   def apply(): SparkPlan = {
-    val (apart, plain) = spec.tasks.partition(_.exists(piece => spec.splits.contains(piece.partition)))
+    val (apart, plain) = spec.tasks.partition(_.exists(each => spec.splits.contains(each.partition)))
     val parts = whole(plain) ++ sliced(apart)
     if (parts.length == 1) parts.head else linked(UnionExec(parts))
   }
 
-  private def whole(tasks: Seq[Seq[TaskPiece]]): Seq[SparkPlan] =
+  private def whole(tasks: Seq[Seq[PartitionSlice]]): Seq[SparkPlan] =
     if (tasks.isEmpty) Nil else Seq(linked(window.copy(child = rows(window.child, tasks))))
 
-  private def sliced(tasks: Seq[Seq[TaskPiece]]): Seq[SparkPlan] = if (tasks.isEmpty) Nil
+  private def sliced(tasks: Seq[Seq[PartitionSlice]]): Seq[SparkPlan] = if (tasks.isEmpty) Nil
   else {
     val keys = window.partitionSpec.zipWithIndex.map { case (key, at) => Alias(key, s"key$at")() }
     val found = keys.map(_.toAttribute)
@@ -47,16 +47,11 @@ private[skew] final class SplitWindow(window: WindowExec, input: ReduceInput, sp
     Seq(linked(ProjectExec(window.output, joined)))
   }
 
-  private def rows(plan: SparkPlan, tasks: Seq[Seq[TaskPiece]]): SparkPlan = {
-    val pieces = tasks.map(
-      _.map { piece =>
-        piece.slice.fold(ReadPiece(piece.partition))(slice => spec.splits(piece.partition).piece(slice))
-      })
-    Rearranged.replaced(plan, input.read, Rearranged.read(input, pieces))
-  }
+  private def rows(plan: SparkPlan, tasks: Seq[Seq[PartitionSlice]]): SparkPlan =
+    Rearranged.replaced(plan, input.read, Rearranged.read(input, spec.reads(tasks)))
 
   /** The window's values for the keys of each task's partitions. */
-  private def merged(keys: Seq[Alias], slices: SparkPlan, tasks: Seq[Seq[TaskPiece]]): SparkPlan = {
+  private def merged(keys: Seq[Alias], slices: SparkPlan, tasks: Seq[Seq[PartitionSlice]]): SparkPlan = {
     val calls = mutable.ArrayBuffer.empty[AggregateExpression]
     val values = window.windowExpression.map(
       _.transform { case WindowExpression(call: AggregateExpression, _) =>

@@ -17,10 +17,10 @@ class SkewSpecSuite extends munit.FunSuite {
   test("whole partitions, cut ones and dealt ones") {
     val spec = parsed(cut, """[[{"partition":1,"slice":1}],[1],[2,0]]""").toOption.get
     assertEquals(spec.tasks.map(_.map(_.slice)), Seq(Seq(Some(1)), Seq(Some(0)), Seq(None, None)))
-    assertEquals(spec.splits(1).piece(1), ReadPiece(1, maps = Some((3, 4))))
+    assertEquals(spec.splits(1).read(1), SliceRead(1, maps = Some((3, 4))))
     val dealt = """{"partition":2,"helpers":2,"spread":"right","unmatched":true}"""
     val other = parsed(dealt, """[[2],[{"partition":2,"slice":1}],[0],[1]]""").toOption.get
-    assertEquals(other.splits(2).piece(0), ReadPiece(2, deal = Some((0, 2))))
+    assertEquals(other.splits(2).read(0), SliceRead(2, roundRobin = Some((0, 2))))
     assert(other.splits(2).unmatched && !other.splits(2).left)
     assertEquals(parsed("", "[]", "none").map(_.tasks), Right(Nil))
   }

@@ -17,7 +17,7 @@ import org.apache.spark.sql.types._
  * multiplied, an integer exploded from a constant list. It is added to something: a key that is nothing but such a value
  * is a key, and a random number that only tells which of two values to take is none of them.
  */
-private[skew] object HandSalt {
+private[skew] object UserSalt {
 
   /** The salt of the shuffle's keys, as the user wrote it. */
   def of(input: ReduceInput): Option[String] = input.stage.shuffle.outputPartitioning match {

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import sqrt
 
-READ_BYTES_PER_SECOND = 50e6
-SECONDS_PER_ROW = 2e-7
+from spark_regions.costs.rates import TASK_BYTES_PER_SECOND, TASK_SECONDS_PER_ROW
+
 GUESS_ERROR_SHARE = 0.1
-"""Starting values for one core, until tasks of this stage were observed. The error is that of one partition beside the
-others of its stage: a rate that is wrong for all of them alike changes no decision."""
+"""Until tasks of this stage were observed: of one partition beside the others of its stage. A rate that is wrong for all
+of them alike changes no decision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class TaskTime:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadModel:
+class TaskTimeModel:
     """seconds = fixed + bytes · seconds_per_byte + rows · seconds_per_row.
 
     :param error_share: standard error of the prediction of one task (§12.3.2), by its seconds
@@ -31,22 +31,22 @@ class LoadModel:
     """
 
     fixed: float = 0.0
-    seconds_per_byte: float = 1 / READ_BYTES_PER_SECOND
-    seconds_per_row: float = SECONDS_PER_ROW
+    seconds_per_byte: float = 1 / TASK_BYTES_PER_SECOND
+    seconds_per_row: float = TASK_SECONDS_PER_ROW
     error_share: float = GUESS_ERROR_SHARE
     tasks: int = 0
 
     def predict(self, size_bytes: int, rows: int) -> float:
         return self.fixed + size_bytes * self.seconds_per_byte + rows * self.seconds_per_row
 
-    def loads(self, sizes: Sequence[int], rows: Sequence[int]) -> tuple[float, ...]:
+    def partition_seconds(self, sizes: Sequence[int], rows: Sequence[int]) -> tuple[float, ...]:
         """Of all partitions; one without rows takes no time of its own."""
         return tuple(
             self.predict(size, count) if size or count else 0.0 for size, count in zip(sizes, rows, strict=True)
         )
 
 
-def fit(observed: Iterable[TaskTime]) -> LoadModel:
+def fit(observed: Iterable[TaskTime]) -> TaskTimeModel:
     """Least squares of relative errors on tasks that ran, no factor below 0.
 
     Relative, because a task ten times as long is off by ten times as much. Bytes and rows grow together, so that both
@@ -55,14 +55,14 @@ def fit(observed: Iterable[TaskTime]) -> LoadModel:
     """
     tasks = [task for task in observed if task.seconds > 0 and (task.bytes or task.rows)]
     if not tasks:
-        return LoadModel()
+        return TaskTimeModel()
     by_bytes = _line([task.bytes for task in tasks], [task.seconds for task in tasks])
     by_rows = _line([task.rows for task in tasks], [task.seconds for task in tasks])
-    models = [LoadModel(by_bytes[0], by_bytes[1], 0.0), LoadModel(by_rows[0], 0.0, by_rows[1])]
+    models = [TaskTimeModel(by_bytes[0], by_bytes[1], 0.0), TaskTimeModel(by_rows[0], 0.0, by_rows[1])]
     best = min(models, key=lambda model: _residue(model, tasks))
     count = len(tasks)
     error = sqrt(_residue(best, tasks) / (count - 2) * (1 + 1 / count)) if count > 2 else GUESS_ERROR_SHARE
-    return LoadModel(best.fixed, best.seconds_per_byte, best.seconds_per_row, error, count)
+    return TaskTimeModel(best.fixed, best.seconds_per_byte, best.seconds_per_row, error, count)
 
 
 def _line(sizes: Sequence[int], seconds: Sequence[float]) -> tuple[float, float]:
@@ -98,5 +98,5 @@ def _intercept_error(
     return sqrt(off / max(len(triples) - 2, 1) * (1 / total + mean_size**2 / spread))
 
 
-def _residue(model: LoadModel, tasks: Sequence[TaskTime]) -> float:
+def _residue(model: TaskTimeModel, tasks: Sequence[TaskTime]) -> float:
     return sum((1 - model.predict(task.bytes, task.rows) / task.seconds) ** 2 for task in tasks)

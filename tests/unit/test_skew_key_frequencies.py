@@ -14,7 +14,7 @@ from test_skew_history import asked, opened, ran
 from spark_regions.cli.commands import commands
 from spark_regions.errors import InvalidRequest
 from spark_regions.planner.service import Service
-from spark_regions.skew.shares import MOST_KEYS, KeyShare, KeyShares, shares
+from spark_regions.skew.key_frequencies import MOST_KEYS, KeyFrequencies, KeyFrequency, key_frequencies
 
 ONE = {"key": "k = 1", "share": 0.6, "error": 0.01}
 SKEWED = [100 * MB] * 39 + [300 * MB]
@@ -74,16 +74,16 @@ def test_rows_of_no_lineage_are_never_taken_for_others(service: Service) -> None
 )
 def test_events_that_cannot_be_read(keys: Any) -> None:
     with pytest.raises(InvalidRequest):
-        shares(counted() | {"keys": keys})
+        key_frequencies(counted() | {"keys": keys})
 
 
 def test_kept_as_bytes() -> None:
-    found = shares(counted(*[ONE] * 50))
-    assert found.keys == (KeyShare("k = 1", 0.6, 0.01),) * MOST_KEYS
-    assert KeyShares.decode(found.encode()) == found
+    found = key_frequencies(counted(*[ONE] * 50))
+    assert found.keys == (KeyFrequency("k = 1", 0.6, 0.01),) * MOST_KEYS
+    assert KeyFrequencies.decode(found.encode()) == found
     for broken in (b"{", b"[]", b"\xff", b'{"keys": []}'):
         with pytest.raises(InvalidRequest):
-            KeyShares.decode(broken)
+            KeyFrequencies.decode(broken)
 
 
 def test_what_cannot_be_read_any_more_is_counted_again(service: Service, caplog: pytest.LogCaptureFixture) -> None:

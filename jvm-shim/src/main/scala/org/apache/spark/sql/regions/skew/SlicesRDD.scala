@@ -7,17 +7,17 @@ import org.apache.spark.sql.catalyst.InternalRow
 /**
  * Part of a shuffle that a task reads.
  *
- * @param deal (i, n): only the rows whose position divided by n leaves i; the position within one map task's block
+ * @param roundRobin (i, n): only the rows whose position divided by n leaves i; the position within one map task's block
  * @param sampled whether its keys are to be counted
  */
-final case class Block(index: Int, deal: Option[(Int, Int)], sampled: Boolean = false)
+final case class Block(index: Int, roundRobin: Option[(Int, Int)], sampled: Boolean = false)
 
 /**
  * Tasks that read several blocks of `blocks` each, in any order.
  *
  * @param tasks for each partition of this RDD, partitions of `blocks`
  */
-final class PiecesRDD(
+final class SlicesRDD(
     @transient private var blocks: RDD[InternalRow],
     tasks: Array[Array[Block]],
     sampler: Option[KeySampler] = None)
@@ -25,7 +25,7 @@ final class PiecesRDD(
 
   override protected def getPartitions: Array[Partition] = {
     val read = blocks.partitions
-    tasks.zipWithIndex.map { case (task, at) => Pieces(at, task.map(block => Piece(read(block.index), block))) }
+    tasks.zipWithIndex.map { case (task, at) => TaskBlocks(at, task.map(block => BlockRead(read(block.index), block))) }
   }
 
   override def getDependencies: Seq[Dependency[_]] = Seq(
@@ -34,14 +34,14 @@ final class PiecesRDD(
     })
 
   override protected def getPreferredLocations(split: Partition): Seq[String] =
-    split.asInstanceOf[Pieces].parts.headOption.toSeq.flatMap(part => blocks.preferredLocations(part.read))
+    split.asInstanceOf[TaskBlocks].blocks.headOption.toSeq.flatMap(part => blocks.preferredLocations(part.read))
 
   override def compute(split: Partition, context: TaskContext): Iterator[InternalRow] = {
     val parent = firstParent[InternalRow]
     val sampled = sampler.map(_.ofTask(context))
-    split.asInstanceOf[Pieces].parts.iterator.flatMap { case Piece(partition, block) =>
+    split.asInstanceOf[TaskBlocks].blocks.iterator.flatMap { case BlockRead(partition, block) =>
       val rows = parent.iterator(partition, context)
-      val mine = block.deal.fold(rows) { case (first, count) => everyNth(rows, first, count) }
+      val mine = block.roundRobin.fold(rows) { case (first, count) => everyNth(rows, first, count) }
       sampled.filter(_ => block.sampled).fold(mine)(_(mine))
     }
   }
@@ -61,5 +61,5 @@ final class PiecesRDD(
   }
 }
 
-private final case class Piece(read: Partition, block: Block)
-private final case class Pieces(index: Int, parts: Array[Piece]) extends Partition
+private final case class BlockRead(read: Partition, block: Block)
+private final case class TaskBlocks(index: Int, blocks: Array[BlockRead]) extends Partition

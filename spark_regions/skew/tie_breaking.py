@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from spark_regions.skew.spec import Kind, Piece, SkewSpec
-from spark_regions.skew.stage import Costs, Stage
-from spark_regions.skew.work import phases, total_makespan
+from spark_regions.skew.packing import in_order
+from spark_regions.skew.reduce_stage import Costs, Stage
+from spark_regions.skew.spec import Kind, PartitionSlice, SkewSpec
 
 MOST_ADDED = 0.02
 """Part of an even sort that may be added to it, in case that a value is heavy."""
 
 
-def spread_ties(stage: Stage, costs: Costs) -> SkewSpec:
+def tie_breaking(stage: Stage, costs: Costs) -> SkewSpec:
     """A further sort key that breaks ties costs every row a little, and is all that a heavy value needs.
 
     Spark samples keys and makes ranges of about equal weight; only a value that fills several ranges defeats it. With
@@ -23,30 +23,21 @@ def spread_ties(stage: Stage, costs: Costs) -> SkewSpec:
 
     :param stage: a sort that is not written, its partitions taken for even
     """
-    tasks = tuple((Piece(number),) for number in range(len(stage.seconds)))
-    spec = SkewSpec(Kind.TIES, tasks=tasks, balanced_bound=stage.balanced_bound)
-    makespan = total_makespan(phases(stage, spec, costs), stage.cores)
-    even = total_makespan(phases(stage, SkewSpec(Kind.ORDER, tasks=tasks), costs), stage.cores)
+    makespan = tied_makespan(stage, costs)
+    even = in_order([each + costs.task_seconds for each in stage.seconds], stage.cores).makespan
     worst = one_value_makespan(stage, costs)
     detail = f"adds {makespan - even:.3f} s to {even:.2f} s, saves up to {max(worst - makespan, 0.0):.2f} s"
     if makespan < worst and makespan <= (1 + MOST_ADDED) * even:
-        return SkewSpec(
-            Kind.TIES,
-            tasks=tasks,
-            predicted_makespan=makespan,
-            plain_makespan=worst,
-            balanced_bound=stage.balanced_bound,
-            reason="TIES_SPREAD",
-            detail=detail,
-        )
-    return SkewSpec(
-        Kind.NONE,
-        predicted_makespan=even,
-        plain_makespan=even,
-        balanced_bound=stage.balanced_bound,
-        reason="GAIN_TOO_SMALL",
-        detail=detail,
-    )
+        tasks = tuple((PartitionSlice(number),) for number in range(len(stage.seconds)))
+        return SkewSpec(Kind.TIES, (), tasks, makespan, worst, stage.balanced_bound, "TIES_SPREAD", detail)
+    return SkewSpec(Kind.NONE, (), (), even, even, stage.balanced_bound, "GAIN_TOO_SMALL", detail)
+
+
+def tied_makespan(stage: Stage, costs: Costs) -> float:
+    """Seconds of an even sort with the further key."""
+    ties = [rows * costs.tie_seconds_per_row for rows in stage.left.rows]
+    tasks = [each + tie + costs.task_seconds for each, tie in zip(stage.seconds, ties, strict=True)]
+    return in_order(tasks, stage.cores).makespan
 
 
 def one_value_makespan(stage: Stage, costs: Costs) -> float:

@@ -1,0 +1,24 @@
+"""Messages of a real shim: the answers stay, and the room holds nothing else than what they need."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.harness.skew_messages import FIXTURES, answer, not_run, traced
+
+RECORDED = {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in sorted(FIXTURES.glob("*.json"))}
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_the_answer_stays(name: str) -> None:
+    assert json.dumps(answer(RECORDED[name]["before"])) == json.dumps(RECORDED[name]["after"]), RECORDED[name]["title"]
+
+
+def test_the_room_holds_what_the_shim_can_ask_for() -> None:
+    """What is left are errors that are raised, and ends of searches that these messages do not reach."""
+    ran = {line for each in RECORDED.values() for line in traced(each["before"])[1]}
+    missing, count = not_run(ran)
+    print(f"not run, {len(missing)} of {count} statements:", *missing, sep="\n")
+    assert len(missing) <= 0.05 * count, missing
