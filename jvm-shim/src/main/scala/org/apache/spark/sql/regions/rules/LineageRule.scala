@@ -9,6 +9,7 @@ import org.apache.spark.sql.classic
 import org.apache.spark.sql.regions._
 import org.apache.spark.sql.regions.exec.{Recycled, SharedSubplan, Stores, Tee}
 import org.apache.spark.sql.regions.profile.{LoadUse, ProfileTags, StoreUse}
+import org.apache.spark.sql.regions.rules.actions.Applying
 
 /**
  * Signs the optimized plan of a query, asks the planner, and applies what it decided.

@@ -1,0 +1,48 @@
+package org.apache.spark.sql.regions.rules.actions
+
+import com.fasterxml.jackson.databind.JsonNode
+
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.regions.{Refusal, SignedNode}
+
+/** How one kind of action changes the plan at its node. */
+private[rules] trait ActionApplier {
+
+  /** As the planner calls it. */
+  def kind: String
+
+  /** Nothing below the node runs any more. */
+  def replaces: Boolean = false
+
+  /**
+   * @param plan the node's plan with what was done so far below it and at it
+   * @return what stands in its place, or why the action cannot be applied
+   */
+  def apply(query: Applying, node: SignedNode, plan: LogicalPlan, action: JsonNode): Either[Refusal, LogicalPlan]
+
+  /** The event that tells the planner that the action was not applied, if it has to know. */
+  def refused(refusal: Refusal): Option[String] = None
+}
+
+private[rules] object ActionApplier {
+  val all: Map[String, ActionApplier] =
+    Seq(LoadResult, StoreResult, ShareSubplan, PersistResult, ReadPersisted).map(each => each.kind -> each).toMap
+}
+
+/** Reads what is there already. */
+private[actions] trait ReadingApplier extends ActionApplier {
+  override def replaces: Boolean = true
+
+  /** A read in the place of `node`, whose rows those of the query's node `at` are computed from; it may be of another plan. */
+  def read(
+      reads: Reads,
+      node: SignedNode,
+      at: SignedNode,
+      action: JsonNode): Either[Refusal, LogicalPlan]
+
+  /** Where only the order of rows was wrong, it may well serve another query. */
+  override def refused(refusal: Refusal): Option[String] = Some(lost).filter(_ => refusal.code != Applying.rowOrder)
+
+  /** The event of a result that cannot be read. */
+  protected def lost: String
+}

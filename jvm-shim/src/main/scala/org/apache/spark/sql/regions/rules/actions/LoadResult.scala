@@ -1,0 +1,40 @@
+package org.apache.spark.sql.regions.rules.actions
+
+import com.fasterxml.jackson.databind.JsonNode
+import org.apache.hadoop.conf.Configuration
+
+import org.apache.spark.sql.catalyst.expressions.AttributeReference
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.regions._
+import org.apache.spark.sql.regions.exec._
+import org.apache.spark.sql.regions.profile.LoadUse
+
+/** A scan of a stored result, with the rest of the node's filters and columns on top. */
+private[rules] object LoadResult extends ReadingApplier {
+  val kind = "load"
+  protected val lost = "invalid"
+
+  def apply(query: Applying, node: SignedNode, plan: LogicalPlan, action: JsonNode): Either[Refusal, LogicalPlan] =
+    read(query.reads, node, node, action).map { found =>
+      query.runtime.counters.add(Counters.loads)
+      found
+    }
+
+  def read(reads: Reads, node: SignedNode, at: SignedNode, action: JsonNode): Either[Refusal, LogicalPlan] = {
+    val entry = action.path("entry").asText("")
+    val digests = Applying.texts(action, "columns")
+    for {
+      stored <- reads.query.opened(action.path("location").asText, entry)
+      _ <- Either.cond(stored.columns == digests, (), Refusal("ENTRY_DAMAGED", s"$entry holds other columns"))
+      attributes = stored.schema.map(f => AttributeReference(f.name, f.dataType, f.nullable, f.metadata)())
+      arranged <- reads.arranged(node, at, stored.layout)
+      scan = RecycledRelation(attributes, stored, attributes.indices, arranged.isDefined)
+      found <- reads.over(node, scan, digests.zip(attributes), Applying.texts(action, "conjuncts").toSet)
+      check = (hadoopConf: Configuration) => Entries.check(stored, hadoopConf).left.toOption
+    } yield {
+      // Of several reads the last is the one that runs, and is to be measured.
+      reads.query.loads += LoadUse(entry, action.path("node").asInt, scan)
+      reads.recycled(node, entry, found, check, arranged.isDefined, arranged)
+    }
+  }
+}

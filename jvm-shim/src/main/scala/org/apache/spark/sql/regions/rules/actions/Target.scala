@@ -1,0 +1,75 @@
+package org.apache.spark.sql.regions.rules.actions
+
+import com.fasterxml.jackson.databind.JsonNode
+
+import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.regions.{Refusal, Signature, SignedNode}
+import org.apache.spark.sql.regions.exec.Layout
+import org.apache.spark.sql.regions.rules._
+
+/** What is to be kept: the node itself, or (`shared`) the wider DataFrame in its place. `point`: as it is without us. */
+private[actions] final case class Target(
+    plan: LogicalPlan,
+    point: LogicalPlan,
+    columns: Seq[(String, Attribute)],
+    signature: Signature,
+    shared: Boolean,
+    wanted: () => Boolean) {
+
+  def layout(query: Applying, node: SignedNode): () => Option[Layout] =
+    if (query.reordered || query.order.any) () => None
+    else if (shared) RowOrder.alone(query.session, point)
+    else query.order.later(node)
+
+  /** A wider DataFrame in the place of a node can give the node's rows in another order. */
+  def inOrder(query: Applying, node: SignedNode): Either[Refusal, Unit] =
+    Either.cond(!shared || query.order.fits(node, point), (), Refusal(Applying.rowOrder, node.operator))
+}
+
+private[actions] object Target {
+  def apply(query: Applying, node: SignedNode, plan: LogicalPlan, action: JsonNode): Either[Refusal, Target] =
+    if (action.hasNonNull("ref")) {
+      query.shared
+        .find(_.ref == action.path("ref").asText)
+        .map(standIn(query, _, node, Applying.texts(action, "columns").toSet))
+        .toRight(Refusal("UNKNOWN_ACTION", action.path("ref").asText))
+    } else {
+      val columns = query.signed.storeColumns(node)
+      node.signature.map(Target(plan, node.plan, columns, _, shared = false, () => true))
+    }
+
+  /** A DataFrame in the place of the node; it reads what the node would have read. */
+  private def standIn(query: Applying, whole: SharedPoint, node: SignedNode, kept: Set[String]): Target = {
+    def inside(n: SignedNode): Seq[Int] = n.children.flatMap(c => c +: inside(query.signed.nodes(c)))
+    val sources = inside(node).flatMap(query.readsAt).distinctBy { case (_, action) => action.path("entry").asText }
+    // What is read holds the columns that the queries need, and not all that the DataFrame has.
+    val point =
+      if (sources.isEmpty) whole else whole.narrowed(query.session, query.runtime, kept).getOrElse(whole)
+    val reads = new Reads(query, point.signed)
+    def visit(n: SignedNode): LogicalPlan =
+      sources.iterator.flatMap { case (applier, source) =>
+        read(reads, n, node, applier, source)
+      }.nextOption().getOrElse {
+        n.plan.withNewChildren(n.children.take(n.plan.children.size).map(child => visit(point.signed.nodes(child))))
+      }
+    val plan = if (sources.isEmpty) point.plan else visit(point.signed.nodes.head)
+    Target(plan, point.plan, point.columns, point.signature, shared = true, () => wanted(whole.held))
+  }
+
+  /** What `action` reads, in the place of a node of another plan on the same core; None where it does not serve that node. */
+  private def read(
+      reads: Reads,
+      node: SignedNode,
+      at: SignedNode,
+      applier: ReadingApplier,
+      action: JsonNode): Option[LogicalPlan] = for {
+    own <- node.signature.toOption
+    asked <- reads.query.signed.nodes(action.path("node").asInt).signature.toOption
+    if own.core == asked.core && node.children.nonEmpty
+    read <- applier.read(reads, node, at, action).toOption
+  } yield read
+
+  /** Python lets go of its temporaries late. */
+  private def wanted(held: Set[Long]): Boolean = held.isEmpty || HeldDataFrames.ids().exists(held)
+}
