@@ -88,7 +88,7 @@ def _with_tasks(spark: SparkSession, text: str, action: Callable[[], list[Any]])
             start = task.launchTime().getTime() / 1000
             seconds, cpu = task.duration().get() / 1000, metrics.executorCpuTime() / 1e9
             told = {"stage": stage, "start": start, "seconds": seconds, "cpu": cpu}
-            found.append(told | {"read": size > 100_000, "bytes": size})
+            found.append(told | {"read": size > 100_000})
     return answer | {"tasks": found, "actions": [action for each in decided for action in each["actions"]]}
 
 

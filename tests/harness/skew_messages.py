@@ -1,14 +1,8 @@
 """What a real shim said about skew, kept in tests/fixtures/skew: each message, what was known before, and the answer.
 
-To record anew, with the jar built and an empty file to begin with:
-
-    export SKEW_RECORD=/tmp/skew.jsonl PYTHONPATH=tests/harness/recorder
-    python -m pytest tests/spark/test_skew.py tests/spark/test_skew_history.py tests/spark/test_skew_operators.py
-    python -m benchmarks.skew --scale 0.4 --rounds 1 --warm-ups 0 --keys one60 zipf1.2
-    unset SKEW_RECORD; python -m tests.harness.skew_messages /tmp/skew.jsonl
-
-The last line keeps few of them: those that run a statement of `spark_regions.skew` which no other one does, and one of
-each operator, strategy and outcome. Digests and numbers that tell runs apart are left out.
+`tests.harness.record_skew` records anew; `python -m tests.harness.skew_messages RECORDING` keeps few of what it recorded:
+those that run a statement of `spark_regions.skew` which no other one does, and one of each operator, strategy and outcome.
+Digests and numbers that tell runs apart are left out.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -11,9 +12,19 @@ from tests.harness.skew_messages import FIXTURES, answer, not_run, traced
 RECORDED = {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in sorted(FIXTURES.glob("*.json"))}
 
 
+def rounded(value: Any) -> Any:
+    """From Python 3.12 on, a sum of floats can have another last digit."""
+    if isinstance(value, dict):
+        return {key: rounded(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [rounded(each) for each in value]
+    return float(f"{value:.12g}") if isinstance(value, float) else value
+
+
 @pytest.mark.parametrize("name", RECORDED)
 def test_the_answer_stays(name: str) -> None:
-    assert json.dumps(answer(RECORDED[name]["before"])) == json.dumps(RECORDED[name]["after"]), RECORDED[name]["title"]
+    found, expected = answer(RECORDED[name]["before"]), RECORDED[name]["after"]
+    assert json.dumps(rounded(found)) == json.dumps(rounded(expected)), RECORDED[name]["title"]
 
 
 def test_the_room_holds_what_the_shim_can_ask_for() -> None:
