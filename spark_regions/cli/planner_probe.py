@@ -7,7 +7,6 @@ import os
 import secrets
 import select
 import socket
-import struct
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,7 @@ from typing import Any
 
 from spark_regions._version import __version__
 from spark_regions.errors import PlannerError
+from spark_regions.planner.wire import BrokenFrame, receive, send
 
 PROTOCOL = 1
 _HINT = "Hint: run `echo '{}' | python -m spark_regions.planner` to see its own message."
@@ -69,9 +69,9 @@ def probe(confs: Mapping[str, str], *, timeout_seconds: float = 10.0, python: st
             with socket.create_connection(("127.0.0.1", opening["port"]), timeout=timeout_seconds) as wire:
                 wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 hello = {"type": "hello", "token": token, "protocol": PROTOCOL}
-                _exchange(wire, {**hello, "application": f"doctor-{os.getpid()}", "name": "doctor", "user": ""})
+                _ask(wire, {**hello, "application": f"doctor-{os.getpid()}", "name": "doctor", "user": ""})
                 asked = time.monotonic()
-                status = _exchange(wire, {"type": "status", "seq": 1})
+                status = _ask(wire, {"type": "status", "seq": 1})
                 answered = time.monotonic()
             return ProbeResult(
                 version=str(opening.get("version", "")),
@@ -79,7 +79,7 @@ def probe(confs: Mapping[str, str], *, timeout_seconds: float = 10.0, python: st
                 answer_milliseconds=(answered - asked) * 1000,
                 rss_bytes=int(status.get("rssBytes") or 0),
             )
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, BrokenFrame) as error:
             raise PlannerError(f"The planner did not answer: {error}. {_HINT}") from error
         finally:
             planner.stdin.close()
@@ -91,21 +91,11 @@ def probe(confs: Mapping[str, str], *, timeout_seconds: float = 10.0, python: st
             planner.stdout.close()
 
 
-def _exchange(wire: socket.socket, message: Mapping[str, Any]) -> dict[str, Any]:
-    payload = json.dumps(message).encode()
-    wire.sendall(struct.pack(">I", len(payload)) + payload)
-    (length,) = struct.unpack(">I", _receive(wire, 4))
-    answer: dict[str, Any] = json.loads(_receive(wire, length))
+def _ask(wire: socket.socket, message: Mapping[str, Any]) -> dict[str, Any]:
+    send(wire, message)
+    answer = receive(wire)
+    if answer is None:
+        raise PlannerError(f"The planner closed the connection. {_HINT}")
     if answer.get("type") == "error":
         raise PlannerError(f"The planner answered {answer.get('code')}: {answer.get('detail', '')}. {_HINT}")
     return answer
-
-
-def _receive(wire: socket.socket, count: int) -> bytes:
-    received = bytearray()
-    while len(received) < count:
-        part = wire.recv(count - len(received))
-        if not part:
-            raise PlannerError(f"The planner closed the connection. {_HINT}")
-        received += part
-    return bytes(received)

@@ -130,7 +130,8 @@ def doctor(directory: str, namespace: str, catalog_url: str = "") -> dict[str, A
         facts["directories"] = sum(1 for _ in os.scandir(where.local_data))
     if where.catalog_file is not None:
         facts["catalog_bytes"] = where.catalog_file.stat().st_size
-        facts["corrupt_copies"] = sorted(p.name for p in where.catalog_file.parent.glob("*.corrupt-*") if p.is_file())
+        aside = [path for kind in ("corrupt", "older") for path in where.catalog_file.parent.glob(f"*.{kind}-*")]
+        facts["put_aside"] = sorted(path.name for path in aside if path.is_file())
     return facts | {"notices": where.notices}
 
 
