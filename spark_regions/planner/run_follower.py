@@ -14,7 +14,7 @@ from spark_regions.decision.values import RunDecision
 from spark_regions.effects.persisted import PersistedResults
 from spark_regions.runs.program import Budget
 from spark_regions.runs.recorded_query import Measured, RecordedQuery, completed, decoded, query_part
-from spark_regions.runs.run_planner import OFFERS, RunPlanner, Stored
+from spark_regions.runs.run_planner import OFFERS, RunPlanner, Stored, Waiting
 from spark_regions.runs.run_view import Key, RunView
 from spark_regions.stats.cardinality import rows
 from spark_regions.stats.operators import own_seconds
@@ -36,18 +36,17 @@ class RunFollower:
         self._recorded = decoded(graph.catalog.read(lambda connection: steps_of(connection, run.name, run.id)))
         self.planner = RunPlanner(self._recorded)
 
-    def follow_up(self, plan: Plan, confs: Confs, cores: int, offered: int) -> dict[str, Any] | None:
-        """What the driver is asked for in place of an answer: more DataFrames, or some patience."""
+    def follow_up(self, plan: Plan, confs: Confs, cores: int, offered: int) -> dict[str, Any] | Waiting | None:
+        """What comes before an answer: the driver is asked for more DataFrames, or the run has to be planned."""
         if not self.planner or not confs.workflow:
             return None
-        if offered < OFFERS:
-            budget, kept, stored = self._means(confs)
-            step = self.planner.look(plan)
-            # While the driver signs what it is asked for, the run is planned.
-            self.planner.prepare(budget, rates_of(self.graph.calibration), cores, kept, stored)
-            if self.planner.wants_more(step):
-                return {"offer": OFFERS}
-        return {"again": True} if self.planner.is_worth_waiting_for(plan) else None
+        budget, kept, stored = self._means(confs)
+        step = self.planner.look(plan)
+        # While the driver signs what it is asked for, the run is planned.
+        self.planner.prepare(budget, rates_of(self.graph.calibration), cores, kept, stored)
+        if offered < OFFERS and self.planner.wants_more(step):
+            return {"offer": OFFERS}
+        return self.planner.waiting(step)
 
     def view(self, query: int, plan: Plan, confs: Confs, rates: Rates, cores: int) -> RunView | None:
         """Where the query stands in the recorded run."""

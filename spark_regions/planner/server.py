@@ -11,10 +11,11 @@ import os
 import socket
 import sys
 import threading
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from spark_regions._version import __version__
-from spark_regions.planner.service import PROTOCOL, Service
+from spark_regions.planner.service import PROTOCOL, Later, Service
 from spark_regions.planner.wire import BrokenFrame, receive, send
 
 log = logging.getLogger("spark_regions.planner")
@@ -99,15 +100,31 @@ def _serve(connection: socket.socket, service: Service, token: str) -> None:
             if not _shake_hands(connection, service, token):
                 return
             connection.settimeout(None)
+            sending = threading.Lock()
+
+            def reply(answer: Mapping[str, Any]) -> None:
+                with sending:
+                    send(connection, answer)
+
             while (message := receive(connection)) is not None:
                 answer = service.handle(message)
-                if answer is not None:
-                    send(connection, answer)
+                if callable(answer):
+                    # Other queries do not wait for what this one waits for.
+                    threading.Thread(target=_reply_later, args=(answer, reply), name="waiting", daemon=True).start()
+                elif answer is not None:
+                    reply(answer)
         except (BrokenFrame, OSError) as error:
             log.warning("connection ended: %s", error)
         except Exception:
             log.exception("connection ended")
     service.over.set()
+
+
+def _reply_later(later: Later, reply: Callable[[Mapping[str, Any]], None]) -> None:
+    answer = later()
+    # Nobody is left to answer once the driver has gone.
+    with contextlib.suppress(OSError):
+        reply(answer)
 
 
 def _shake_hands(connection: socket.socket, service: Service, token: str) -> bool:

@@ -19,6 +19,7 @@ from spark_regions.errors import CatalogBusy, CatalogCorrupt, CatalogNewer, Inva
 if TYPE_CHECKING:
     from spark_regions.planner.details import Details
     from spark_regions.planner.session import Session
+    from spark_regions.runs.run_planner import Waiting
     from spark_regions.store.opening import Place
 
 log = logging.getLogger("spark_regions.planner")
@@ -26,6 +27,7 @@ log = logging.getLogger("spark_regions.planner")
 HOUSEKEEPING_SECONDS = 30.0
 CLOCK_JUMP_SECONDS = 60.0
 PROTOCOL = 1
+Later = Callable[[], dict[str, Any]]
 _PREFIX = "spark.regions."
 
 
@@ -70,8 +72,8 @@ class Service:
             self._opened.clear()
             threading.Thread(target=self._open_first, name="opening", daemon=True).start()
 
-    def handle(self, message: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The answer to one message, None where there is none; never raises."""
+    def handle(self, message: Mapping[str, Any]) -> dict[str, Any] | Later | None:
+        """The answer to one message, None where there is none, or what gives it and takes a while; never raises."""
         kind = message.get("type")
         if kind != "skew":  # needs no store
             self._opened.wait()
@@ -80,9 +82,7 @@ class Service:
             self._guarded(lambda: self._observe(message), None)
             return None
         if kind == "decide":
-            failed: dict[str, Any] = {"type": "decision", "seq": seq, "actions": [], "declines": [], "sweep": []}
-            answer = self._guarded(lambda: self._decide(message), message)
-            return failed | answer
+            return self._decide(message)
         if kind == "announce":
             return {"type": "announce", "seq": seq} | self._guarded(lambda: self._announce(message), None)
         if kind == "digest_udf":
@@ -165,13 +165,38 @@ class Service:
                 self.session.counters.errors += 1
             return _failure("INTERNAL_ERROR", f"{type(error).__name__}: {error}"[:500], decided)
 
-    def _decide(self, message: Mapping[str, Any]) -> dict[str, Any]:
+    def _decide(self, message: Mapping[str, Any]) -> dict[str, Any] | Later:
+        seq = message.get("seq")
+        empty: dict[str, Any] = {"type": "decision", "seq": seq, "actions": [], "declines": [], "sweep": []}
+        found: list[Waiting] = []
+        answer = self._guarded(lambda: self._decide_now(message, found), message)
+        if not found:
+            return empty | answer
+
+        def later() -> dict[str, Any]:
+            waiting = found.pop()
+            began = time.monotonic()
+            ready = waiting.done.wait(waiting.seconds)
+            with self._lock:
+                if self.session is not None:
+                    self.session.follower.planner.waited(time.monotonic() - began)
+            answer = self._guarded(lambda: self._decide_now(message, found), message) if ready else {"again": True}
+            return empty | ({"again": True} if found else answer)
+
+        return later
+
+    def _decide_now(self, message: Mapping[str, Any], waiting: list[Waiting]) -> dict[str, Any]:
+        """The answer, or something to wait for outside of the lock."""
         with self._lock:
             session = self.session
             if session is None:
                 code, detail = self.off or ("PLANNER_STARTING", "")
                 return {"declines": [{"node": _root(message), "code": code, "detail": detail}]}
-            return session.decide(message)
+            answer = session.decide(message)
+            if isinstance(answer, dict):
+                return answer
+            waiting.append(answer)
+            return {}
 
     def _announce(self, message: Mapping[str, Any]) -> dict[str, Any]:
         with self._lock:

@@ -24,6 +24,7 @@ from spark_regions.optimizer.optimizer import FAILED, optimize
 from spark_regions.planner.run_follower import RunFollower
 from spark_regions.planner.skew import stage_key
 from spark_regions.reasons import would_save
+from spark_regions.runs.run_planner import Waiting
 from spark_regions.skew.history import observed
 from spark_regions.skew.key_frequencies import key_frequencies
 from spark_regions.store.admission import expired
@@ -62,8 +63,8 @@ class Session:
         self.ttl_seconds = 0.0
         self._decided = 0
 
-    def decide(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer to a `decide` request.
+    def decide(self, message: Mapping[str, Any]) -> dict[str, Any] | Waiting:
+        """The answer to a `decide` request, or what to wait for before it is asked again.
 
         :raises InvalidRequest: the message breaks the protocol
         """

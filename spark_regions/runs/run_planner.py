@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -26,6 +26,15 @@ MOST_WAIT_SECONDS = 2.0
 """How long the first query of a run is held up in all, as a share of the run's time, and at most."""
 RESIZE_SHARE = 0.25
 RESIZE_BYTES = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Something to wait for, for so long at the most; not under the session's lock."""
+
+    done: threading.Event
+    seconds: float
+
 
 Stored = Callable[[], Iterable[tuple[str, frozenset[str]]]]
 """Lineage and columns of the entries that can be read."""
@@ -77,7 +86,7 @@ class RunPlanner:
         recorded = self.queries[step].plan
         numbers = dict(zip(recorded.below(recorded.root), part.below(part.root), strict=True))
         self._places[query] = step, numbers
-        self.prepare(budget, rates, cores, kept, stored, WAIT_SECONDS)
+        self.prepare(budget, rates, cores, kept, stored)
         schedule = self._schedule
         ahead = frozenset(self.matcher.ahead()) - {step}
         if schedule is not None:
@@ -107,18 +116,19 @@ class RunPlanner:
             return step is not None
         return any(self._schedule.results[make.result].wide for make in self._schedule.makes.get(step, ()))
 
-    def is_worth_waiting_for(self, plan: Plan) -> bool:
-        """Whether the first schedule is on its way, and the run long enough to wait a little for it; waits."""
+    def waiting(self, step: int | None) -> Waiting | None:
+        """What a query waits for: the first schedule, if that is on its way and the run long enough to wait for it."""
         solution = self._solution
-        if solution is None or self._schedule is not None or self.matcher.find(query_part(plan)) is None:
-            return False
+        if step is None or solution is None or self._schedule is not None or solution.done.is_set():
+            return None
         whole = sum(query.prefix_seconds[query.plan.root] for query in self.queries)
-        if self._waited >= min(WAIT_SHARE * whole, MOST_WAIT_SECONDS):
-            return False
-        began = time.monotonic()
-        ready = solution.done.wait(WAIT_SECONDS)
-        self._waited += time.monotonic() - began
-        return not ready
+        if self._waited >= max(WAIT_SECONDS, min(WAIT_SHARE * whole, MOST_WAIT_SECONDS)):
+            return None
+        return Waiting(solution.done, WAIT_SECONDS)
+
+    def waited(self, seconds: float) -> None:
+        """So long was a query held up."""
+        self._waited += seconds
 
     def order(self) -> dict[str, Any]:
         """The queries of a batch by rank: each after those that make what it reads; and the predicted seconds.
@@ -184,7 +194,10 @@ class RunPlanner:
         stored: Stored,
         wait_seconds: float = 0.0,
     ) -> None:
-        """Start a solution where one is due, and take in the one that is ready; the first one is waited for."""
+        """Start a solution where one is due, and take in the one that is ready.
+
+        :param wait_seconds: how long the first one is waited for
+        """
         if self._stale and self._solution is None:
             self._stale = False
             entries = tuple(self.matcher.entry(lineage, columns) for lineage, columns in stored())

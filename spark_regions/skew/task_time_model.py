@@ -9,8 +9,8 @@ from math import sqrt
 from spark_regions.costs.rates import TASK_BYTES_PER_SECOND, TASK_SECONDS_PER_ROW
 
 GUESS_ERROR_SHARE = 0.1
-"""Until tasks of this stage were observed: of one partition beside the others of its stage. A rate that is wrong for all
-of them alike changes no decision."""
+"""Until tasks of this stage were observed: of one partition beside the others of its stage. A rate that is wrong for
+all of them alike changes no decision."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 
 import pytest
 from builders import plan, signature
 from horizon_cases import RATES, step
-from wire_client import decide, executed, node
+from wire_client import PatientSession, decide, executed, node
 
 from spark_regions.dag.plan import Plan, Shared
 from spark_regions.errors import InvalidRequest
-from spark_regions.planner.session import Counters, Session
+from spark_regions.planner.service import Service
+from spark_regions.planner.session import Counters
+from spark_regions.runs import run_planner, solution
 from spark_regions.runs.program import Budget
 from spark_regions.runs.recorded_query import Measured, RecordedQuery, completed, decode, encode, recurring_signature
 from spark_regions.runs.results import results
@@ -198,20 +201,20 @@ def queries(prefix=""):
     ]
 
 
-@pytest.fixture(autouse=True)
-def patient(monkeypatch):
-    """A decision waits for the schedule, however busy the machine is."""
-    monkeypatch.setattr("spark_regions.runs.run_planner.WAIT_SECONDS", 30.0)
-
-
 CONFS = {"confs": {"workflow": True, "persistMaxBytes": 10**9, "maxBytes": 0}, "offered": 8}
+
+
+def session_of(store, run):
+    return PatientSession(store, OperatorGraph(store.catalog, run, store.where.data), run, Counters())
 
 
 def again(session, application):
     """The next application of the same name, on the same catalog."""
     session.observe({"event": "end"})
     run = session.store.begin(application, session.run.name)
-    return Session(session.store, OperatorGraph(session.store.catalog, run, session.store.where.data), run, Counters())
+    return PatientSession(
+        session.store, OperatorGraph(session.store.catalog, run, session.store.where.data), run, Counters()
+    )
 
 
 def run_all(session, nodes, **more):
@@ -296,7 +299,7 @@ def test_switched_off_or_under_another_name_nothing_is_planned(session):
     off = CONFS["confs"] | {"workflow": False}
     assert kinds(run_all(again(session, "app-2"), queries("new "), confs=off)) == [[], [], []]
     run = session.store.begin("app-3", "another job")
-    other = Session(session.store, OperatorGraph(session.store.catalog, run, session.store.where.data), run, Counters())
+    other = session_of(session.store, run)
     assert kinds(run_all(other, queries("other "))) == [[], [], []]
 
 
@@ -401,3 +404,37 @@ def test_a_plan_over_another_day_s_files_has_the_same_form():
 
     assert over("Scan parquet monday") == over("Scan parquet tuesday and 3 more")
     assert over("Scan parquet monday") != over("LocalRelation")
+
+
+def test_other_queries_do_not_wait_for_the_plan_of_the_run(tmp_path, monkeypatch):
+    def serving(application):
+        service = Service({"recycle.dir": str(tmp_path), "recycle.namespace": "tests"})
+        service.hello({"application": application, "name": "job", "user": "anna"})
+        return service
+
+    first = serving("app-1")
+    for query, each in enumerate(queries(), 1):
+        while callable(answer := first.handle(decide(each, query, **CONFS))):
+            answer()
+        first.handle({"type": "observe", "event": "executed", **executed(each, query)})
+    first.handle({"type": "observe", "event": "end"})
+    go_on = threading.Event()
+
+    def slow(*given):
+        go_on.wait(60.0)
+        return solve(*given)
+
+    monkeypatch.setattr(solution, "solve", slow)
+    monkeypatch.setattr(run_planner, "WAIT_SECONDS", 60.0)
+    later = serving("app-2")
+    waits = later.handle(decide(queries()[0], 1, **CONFS))
+    assert callable(waits)
+    answers = []
+    waiting = threading.Thread(target=lambda: answers.append(waits()))
+    waiting.start()
+    other = later.handle(decide([node(0, "Aggregate", (), core="other", columns=("k",))], 2, **CONFS))
+    assert other["actions"] == []
+    assert answers == [], "the first query still waits"
+    go_on.set()
+    waiting.join(60.0)
+    assert [action["kind"] for action in answers[0]["actions"]] == ["persist"]
