@@ -29,26 +29,30 @@ import org.apache.spark.util.kvstore.KVIndex
  * @param nodes of the plan, packed
  * @param ran measurements, packed
  */
-final class QueryRecord(
-    @KVIndexParam val query: Long,
-    @KVIndexParam("execution") val executionId: Long,
-    val partOf: Long,
-    val time: Long,
-    val planningMillis: Double,
-    val operators: Int,
-    val applied: Map[String, String],
-    val done: Map[String, String],
-    val declined: Int,
-    val refusal: String,
-    val predicted: Double,
-    val saved: Double,
-    val outcome: String,
-    val seconds: Double,
-    val taskSeconds: Double,
-    val truncated: Boolean,
-    val decisions: Array[Byte],
-    val nodes: Array[Byte],
-    val ran: Array[Byte])
+final case class QueryRecord(
+    @KVIndexParam query: Long,
+    @KVIndexParam("execution") executionId: Long,
+    partOf: Long,
+    time: Long,
+    planningMillis: Double,
+    operators: Int,
+    applied: Map[String, Int],
+    done: Map[String, Int],
+    declined: Int,
+    refusal: String,
+    predicted: Double,
+    saved: Double,
+    outcome: String,
+    seconds: Double,
+    taskSeconds: Double,
+    truncated: Boolean,
+    decisions: Array[Byte],
+    nodes: Array[Byte],
+    ran: Array[Byte]) {
+
+  /** A figure that is known when the query has ended. */
+  private[ui] def ended(figure: QueryRecord => Double): Option[Double] = if (seconds < 0) None else Some(figure(this))
+}
 
 /**
  * One kept result, as the planner lists it (`facts`) and as this application met it.
@@ -56,19 +60,19 @@ final class QueryRecord(
  * @param readers the last queries of this application that read it, the newest first
  * @param facts packed, null where it is not listed
  */
-final class EntryRecord(
-    @KVIndexParam val entry: String,
-    val state: String,
-    val query: Long,
-    val time: Long,
-    val rows: Long,
-    val bytes: Long,
-    val files: Int,
-    val seconds: Double,
-    val code: String,
-    val detail: String,
-    val readers: Array[Long],
-    val facts: Array[Byte]) {
+final case class EntryRecord(
+    @KVIndexParam entry: String,
+    state: String,
+    query: Long,
+    time: Long,
+    rows: Long,
+    bytes: Long,
+    files: Int,
+    seconds: Double,
+    code: String,
+    detail: String,
+    readers: Array[Long],
+    facts: Array[Byte]) {
 
   /** The first to go when there are too many. */
   @JsonIgnore @KVIndex("time")
@@ -76,36 +80,36 @@ final class EntryRecord(
 }
 
 /** A decision that did not bring what it promised. */
-final class LossRecord(
-    @KVIndexParam val id: String,
-    val query: Long,
-    val executionId: Long,
-    val time: Long,
-    val what: String,
-    val entry: String,
-    val operator: String,
-    val predicted: Double,
-    val measured: Double,
-    val code: String,
-    val detail: String) {
+final case class RegressionRecord(
+    @KVIndexParam id: String,
+    query: Long,
+    executionId: Long,
+    time: Long,
+    what: String,
+    entry: String,
+    operator: String,
+    predicted: Double,
+    measured: Double,
+    code: String,
+    detail: String) {
 
   @JsonIgnore @KVIndex("time")
   private def timeIndex: Long = time
 }
 
 /** The last state that was told, packed. */
-final class StateRecord(@KVIndexParam val id: String, val time: Long, val body: Array[Byte])
+final case class StateRecord(@KVIndexParam id: String, time: Long, body: Array[Byte])
 
 /** Sums since the start, which outlive the queries that they are of. */
-final class TotalsRecord(
-    @KVIndexParam val id: String,
-    val queries: Int,
-    val predicted: Double,
-    val saved: Double,
-    val loadsMeasured: Int,
-    val losses: Int,
-    val actions: Map[String, String],
-    val declines: Map[String, String])
+final case class TotalsRecord(
+    @KVIndexParam id: String,
+    queries: Int,
+    predicted: Double,
+    saved: Double,
+    loadsMeasured: Int,
+    losses: Int,
+    actions: Map[String, Int],
+    declines: Map[String, Int])
 
 private[ui] object Packed {
   def apply(node: JsonNode): Array[Byte] = {

@@ -6,31 +6,31 @@ import org.apache.spark.util.kvstore.KVStore
 import org.apache.spark.status.ElementTrackingStore
 
 /** Keeps the decisions that did not bring what they promised. */
-private[store] final class Losses(store: ElementTrackingStore) {
-  import Losses._
+private[store] final class Regressions(store: ElementTrackingStore) {
+  import Regressions._
   private val kept = new RegionsStore(store: KVStore)
 
   /** What could not be applied, what a query fell back from, and what was withdrawn for having lost before. */
-  def decided(told: SparkListenerRegionsDecided): Unit = {
-    told.decision.items("actions").foreach { action =>
+  def decided(event: SparkListenerRegionsDecided): Unit = {
+    event.decision.items("actions").foreach { action =>
       val refusal = action.path("refusal")
       val kind = action.text("kind")
       if (refusal.isObject) {
-        add(told, s"could not $kind", action.text("entry"), action.text("operator"), action.number("savingSeconds"),
+        add(event, s"could not $kind", action.text("entry"), action.text("operator"), action.number("savingSeconds"),
           refusal.text("code"), refusal.text("detail"))
       } else if (kind == "fallback") {
-        add(told, "computed after all", action.text("entry"), "", None, action.text("code"), action.text("detail"),
+        add(event, "computed after all", action.text("entry"), "", None, action.text("code"), action.text("detail"),
           action.text("reason"))
       }
     }
-    told.decision.items("declines").filter(decline => withdrawn(decline.text("code"))).foreach { decline =>
-      add(told, "withdrawn", s"node ${decline.text("node")}", decline.text("operator"), None, decline.text("code"),
+    event.decision.items("declines").filter(decline => withdrawn(decline.text("code"))).foreach { decline =>
+      add(event, "withdrawn", s"node ${decline.text("node")}", decline.text("operator"), None, decline.text("code"),
         decline.text("detail"))
     }
   }
 
   private def add(
-      told: SparkListenerRegionsDecided,
+      event: SparkListenerRegionsDecided,
       what: String,
       entry: String,
       operator: String,
@@ -39,11 +39,11 @@ private[store] final class Losses(store: ElementTrackingStore) {
       detail: String,
       otherwise: String = ""): Unit =
     store.write(
-      new LossRecord(
-        id(told.query, entry, "failed"),
-        told.query,
-        told.executionId,
-        told.time,
+      new RegressionRecord(
+        id(event.query, entry, "failed"),
+        event.query,
+        event.executionId,
+        event.time,
         what,
         entry,
         operator,
@@ -56,11 +56,11 @@ private[store] final class Losses(store: ElementTrackingStore) {
     )
 
   /** Loads that saved far less than predicted. */
-  def ran(told: SparkListenerRegionsRan): Unit = elements(told.loads).foreach { load =>
+  def ran(event: SparkListenerRegionsRan): Unit = elements(event.loads).foreach { load =>
     for (predicted <- load.number("predicted"); saved <- load.number("saved"); if contradicts(predicted, saved)) {
       val entry = load.text("entry")
       store.write(
-        new LossRecord(id(told.query, entry, "measured"), told.query, told.executionId, told.time,
+        new RegressionRecord(id(event.query, entry, "measured"), event.query, event.executionId, event.time,
           "saved less than predicted", entry, "", predicted, saved, "CONTRADICTED", ""),
         true
       )
@@ -68,25 +68,25 @@ private[store] final class Losses(store: ElementTrackingStore) {
   }
 
   /** Results that were written for nothing, or could not be read. */
-  def entry(told: SparkListenerRegionsEntry): Unit =
-    if (Set("abandoned", "invalid")(told.state)) {
-      val known = id(told.query, told.entry, "failed")
+  def entry(event: SparkListenerRegionsEntry): Unit =
+    if (Set("abandoned", "invalid")(event.state)) {
+      val known = id(event.query, event.entry, "failed")
       // The decision that could not be applied says the same with more words.
       if (kept.loss(known).isEmpty) {
-        val execution = kept.query(told.query).map(_.executionId).getOrElse(-1L)
+        val execution = kept.query(event.query).map(_.executionId).getOrElse(-1L)
         store.write(
-          new LossRecord(
+          new RegressionRecord(
             known,
-            told.query,
+            event.query,
             execution,
-            told.time,
-            if (told.state == "abandoned") "not stored" else "not readable",
-            told.entry,
+            event.time,
+            if (event.state == "abandoned") "not stored" else "not readable",
+            event.entry,
             "",
             Double.NaN,
             Double.NaN,
-            told.code,
-            told.detail
+            event.code,
+            event.detail
           ),
           true
         )
@@ -94,7 +94,7 @@ private[store] final class Losses(store: ElementTrackingStore) {
     }
 }
 
-private[store] object Losses {
+private[store] object Regressions {
 
   /** As the planner judges it (`contradicts` in spark_regions/recycle/admission.py). */
   def contradicts(predicted: Double, measured: Double): Boolean =
