@@ -21,6 +21,11 @@ private[ui] object Trees {
     node
   }
 
+  /** The fields of a case class, without some. */
+  def fieldsOf(product: Product, without: String*): ObjectNode =
+    record(
+      product.productElementNames.zip(product.productIterator).filterNot(field => without.contains(field._1)).toSeq: _*)
+
   private def tree(value: Any): JsonNode = value match {
     case None => Frames.json.nullNode()
     case Some(known) => tree(known)

@@ -37,8 +37,18 @@ class EventsSuite extends munit.FunSuite {
     val told = Seq(
       EventBodies.decided(decision(2, "0.02 s"), Nil, 4, texts()),
       SparkListenerRegionsRan(
-        7, 4, 1, "ok", 1.5, 2.5, tree("""[{"id":0,"rows":5}]"""), tree("""[{"entry":"e1"}]"""),
-        tree("[7,6]"), false, tree("""[{"query":7,"done":{"load":1},"declines":{},"predicted":1.5}]""")),
+        7,
+        4,
+        1,
+        "ok",
+        1.5,
+        2.5,
+        tree("""[{"id":0,"rows":5}]"""),
+        tree("""[{"entry":"e1"}]"""),
+        tree("[7,6]"),
+        false,
+        tree("""[{"query":7,"done":{"load":1},"declines":{},"predicted":1.5}]""")
+      ),
       SparkListenerRegionsEntry("e1", "committed", 7, 1, 10, 1L << 40, 2, 0.5, "", ""),
       SparkListenerRegionsState(1, "apply", "markov", tree("""{"a":"b"}"""), tree("""{"healthy":true}"""),
         tree("""{"loads":1}"""), tree("[]"), tree("""{"nodes":[],"edges":[]}"""), false)
@@ -142,7 +152,8 @@ class EventsSuite extends munit.FunSuite {
     val plans = RanPlans(Seq(9, 7), Map(LoadMark(7, 2, "e1") -> Observed(None, None, None)))
     assertEquals(
       savings.ran(plans, 4, failed = false).sums,
-      Seq(Sums(9, Map("share" -> 1, "store" -> 1), Map.empty, 1.0), Sums(7, Map("load" -> 1), Map("TOO_CHEAP" -> 2), 1.5)))
+      Seq(Sums(9, Map("share" -> 1, "store" -> 1), Map.empty, 1.0),
+        Sums(7, Map("load" -> 1), Map("TOO_CHEAP" -> 2), 1.5)))
     val stage = decision(1, "").copy(
       topic = "skew",
       actions = Seq(share.copy(kind = "split_by_records"), share.copy(kind = "measured", savingSeconds = -1)))

@@ -117,7 +117,8 @@ class StatusListenerSuite extends munit.FunSuite {
 
   test("no more queries are kept than Spark keeps executions; sums go on") {
     val filled = new Filled(retained = 50)
-    (1L to 200L).foreach(n => filled.told(decided(n, n, load), ran(n, n, """[{"entry":"e1"}]""", sums = Seq(sums(n, "load", 2)))))
+    (1L to 200L).foreach(n =>
+      filled.told(decided(n, n, load), ran(n, n, """[{"entry":"e1"}]""", sums = Seq(sums(n, "load", 2)))))
     assert(filled.store.queryCount <= 51, filled.store.queryCount)
     assert(filled.store.query(200).isDefined && filled.store.query(1).isEmpty)
     assertEquals((filled.store.totals.queries, filled.store.totals.predicted), (200, 400.0))

@@ -84,7 +84,8 @@ object EventBodies {
   def listed(answer: JsonNode, redaction: Redaction): (JsonNode, JsonNode) = {
     val graph = record(
       "nodes" -> redaction.first(answer.path("graph").items("nodes"), mostGraphNodes),
-      "edges" -> redaction.first(answer.path("graph").items("edges"), mostGraphEdges))
+      "edges" -> redaction.first(answer.path("graph").items("edges"), mostGraphEdges)
+    )
     (redaction(array(redaction.first(answer.items("entryList"), mostEntries))), redaction(graph))
   }
 

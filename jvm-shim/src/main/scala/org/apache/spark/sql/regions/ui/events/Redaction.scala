@@ -61,7 +61,8 @@ object Redaction {
   val longest = 500
   private val replaced = "*********(redacted)"
 
-  def apply(conf: SparkConf, hidden: Option[Regex]): Redaction = new Redaction(hidden, conf.get(SECRET_REDACTION_PATTERN))
+  def apply(conf: SparkConf, hidden: Option[Regex]): Redaction =
+    new Redaction(hidden, conf.get(SECRET_REDACTION_PATTERN))
 
   def apply(sc: SparkContext): Redaction = apply(sc.conf, sc.conf.get(STRING_REDACTION_PATTERN))
 

@@ -111,3 +111,14 @@ object RegionsEvents {
   /** What this session hides in the texts of its plans. */
   private def hidden(): Option[Regex] = SQLConf.get.stringRedactionPattern
 }
+
+/** Tasks that run at once; as they were last seen, once the context has stopped and cannot be asked any more. */
+private final class LastCores(sc: SparkContext) extends (() => Int) {
+  @volatile private var seen = 1
+
+  override def apply(): Int = {
+    try seen = sc.defaultParallelism
+    catch { case _: IllegalStateException if sc.isStopped => }
+    seen
+  }
+}

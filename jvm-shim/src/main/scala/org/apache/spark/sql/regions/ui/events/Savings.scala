@@ -1,7 +1,5 @@
 package org.apache.spark.sql.regions.ui.events
 
-import java.util.concurrent.atomic.{DoubleAdder, LongAdder}
-
 import scala.collection.mutable
 
 import org.apache.spark.sql.regions.{ActionKind, DecidedAction, Decision}
@@ -31,28 +29,27 @@ final class Savings(parallelism: () => Int, limit: Int = 1000) {
   private case class Ran(execution: Long, loads: Set[Int])
   private val open = mutable.LinkedHashMap.empty[Long, Decision]
   private val closed = mutable.LinkedHashMap.empty[Long, Ran]
-  private val predictedSum = new DoubleAdder
-  private val measuredSum = new DoubleAdder
-  private val measuredCount = new LongAdder
-  private val readCount = new LongAdder
+  @volatile private var predicted = 0.0
+  @volatile private var measured = 0.0
+  @volatile private var readsRan = 0L
+  @volatile private var readsMeasured = 0L
 
-  def predictedSeconds: Double = predictedSum.sum()
-  def measuredSeconds: Double = measuredSum.sum()
+  def predictedSeconds: Double = predicted
+  def measuredSeconds: Double = measured
 
-  /** Reads that `measuredSeconds` is the sum of. */
-  def measuredReads: Long = measuredCount.sum()
-
-  /** Reads that ran, from the store or from memory. */
-  def reads: Long = readCount.sum()
+  /** Reads that ran, from the store or from memory; and those of them that `measuredSeconds` is the sum of. */
+  def reads: Long = readsRan
+  def measuredReads: Long = readsMeasured
 
   /** What the decision adds at once: one on a stage, and what turned out, are told when they run. */
-  def decided(decision: Decision): Option[Sums] =
+  def decided(decision: Decision): Option[Sums] = synchronized {
     if (decision.topic.nonEmpty || decision.session.isEmpty) Some(added(decision, _ => true))
-    else synchronized {
+    else {
       open(decision.query) = decision
       if (open.size > limit) open.remove(open.head._1)
       None
     }
+  }
 
   /** The reads of an execution. What was predicted and measured is told, and added, when a plan runs for the first time. */
   def ran(plans: RanPlans, execution: Long, failed: Boolean): RanSums = synchronized {
@@ -66,14 +63,13 @@ final class Savings(parallelism: () => Int, limit: Int = 1000) {
       added(decision, action => action.kind != "load" || loaded.get(decision.query).exists(_(action.node)))
     }
     val loads = plans.loads.toSeq.sortBy { case (mark, _) => (mark.query, mark.node) }.map { case (mark, observed) =>
-      val action = decisions.get(mark.query).flatMap(_.actions.find(a =>
-        a.kind == "load" && a.node == mark.node && a.refusal.isEmpty))
+      val action = decisions.get(mark.query).flatMap(
+        _.actions.find(a =>
+          a.kind == "load" && a.node == mark.node && a.refusal.isEmpty))
       val saved = for (a <- action; seconds <- observed.seconds; if a.insteadSeconds >= 0 && !failed)
         yield a.insteadSeconds - seconds / math.max(1, parallelism())
-      saved.foreach { seconds =>
-        measuredSum.add(seconds)
-        measuredCount.increment()
-      }
+      measured += saved.sum
+      readsMeasured += saved.size
       RanLoad(mark, observed, action.map(_.savingSeconds), saved)
     }
     RanSums(loads, sums)
@@ -81,9 +77,10 @@ final class Savings(parallelism: () => Int, limit: Int = 1000) {
 
   private def added(decision: Decision, stands: DecidedAction => Boolean): Sums = {
     val counted = decision.actions.filter(action => action.refusal.isEmpty && stands(action))
-    val saving = counted.filter(action => Savings.saves(decision, action.kind)).map(a => math.max(0, a.savingSeconds)).sum
-    predictedSum.add(saving)
-    readCount.add(counted.count(action => ActionKind.reads(action.kind)).toLong)
+    val saving =
+      counted.filter(action => Savings.saves(decision, action.kind)).map(a => math.max(0, a.savingSeconds)).sum
+    predicted += saving
+    readsRan += counted.count(action => ActionKind.reads(action.kind))
     Sums(decision.query, Savings.often(counted.map(_.kind)), Savings.often(decision.declines.map(_.code)), saving)
   }
 

@@ -89,6 +89,20 @@ private object StateReport {
 
   /** Of the planner's answer, what is shown. */
   val asked: Seq[String] =
-    Seq("pid", "rssBytes", "namespace", "catalog", "recycle", "reasons", "bytes", "reservedBytes", "hits", "commits",
-      "abandoned", "evictions", "errors", "graphOperators")
+    Seq(
+      "pid",
+      "rssBytes",
+      "namespace",
+      "catalog",
+      "recycle",
+      "reasons",
+      "bytes",
+      "reservedBytes",
+      "hits",
+      "commits",
+      "abandoned",
+      "evictions",
+      "errors",
+      "graphOperators"
+    )
 }

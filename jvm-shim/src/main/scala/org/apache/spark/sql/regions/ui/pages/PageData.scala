@@ -12,8 +12,8 @@ import org.apache.spark.status.AppStatusStore
 private[pages] final class PageData(store: RegionsStore, sql: SQLAppStatusStore, app: AppStatusStore) {
   private val executions = new Executions(sql, app)
 
-  def overview(parameters: Parameters): ObjectNode =
-    overview(parameters.number("limit").getOrElse(PageData.rows).max(1).min(100000).toInt)
+  def overview(numbers: RegionsPage.Numbers): ObjectNode =
+    overview(numbers("limit").getOrElse(PageData.rows).max(1).min(100000).toInt)
 
   def overview(limit: Int): ObjectNode = {
     val state = store.state
@@ -45,8 +45,8 @@ private[pages] final class PageData(store: RegionsStore, sql: SQLAppStatusStore,
   private def fields(state: JsonNode, name: String): JsonNode =
     Some(state.path(name)).filter(_.isObject).getOrElse(record())
 
-  def execution(parameters: Parameters): ObjectNode = {
-    val (execution, query) = (parameters.number("id"), parameters.number("query"))
+  def execution(numbers: RegionsPage.Numbers): ObjectNode = {
+    val (execution, query) = (numbers("id"), numbers("query"))
     if (execution.isEmpty && query.isEmpty) {
       throw new RegionsPage.WrongRequest("id (of a SQL execution) or query is missing")
     }
@@ -59,7 +59,8 @@ private[pages] final class PageData(store: RegionsStore, sql: SQLAppStatusStore,
     val number = execution.orElse(found.headOption.map(_.executionId)).getOrElse(-1L)
     val facts =
       if (found.isEmpty) {
-        record("executionId" -> number, "description" -> describe(number), "predicted" -> 0.0, "saved" -> None, "queries" -> Nil)
+        record("executionId" -> number, "description" -> describe(number), "predicted" -> 0.0, "saved" -> None,
+          "queries" -> Nil)
       } else {
         val whole = executions(number, found)
         executed(whole).setAll[ObjectNode](record("wall" -> wall(whole), "queries" -> whole.inOrder.map(detail)))
@@ -115,7 +116,8 @@ private[pages] final class PageData(store: RegionsStore, sql: SQLAppStatusStore,
     record(
       "asOf" -> state.whole("time").getOrElse(0L),
       "truncated" -> state.flag("truncated"),
-      "entries" -> store.entries.map(entry).sortBy(-_.number("used").getOrElse(0.0)))
+      "entries" -> store.entries.map(entry).sortBy(-_.number("used").getOrElse(0.0))
+    )
   }
 
   def graph: ObjectNode = {
@@ -129,43 +131,21 @@ private[pages] final class PageData(store: RegionsStore, sql: SQLAppStatusStore,
   }
 
   def lost: ObjectNode = record("lost" -> store.lost.map { loss =>
-    record(
-      "query" -> loss.query,
-      // It may have become known since.
-      "executionId" -> (if (loss.executionId >= 0) loss.executionId else executionOf(loss.query)),
-      "time" -> loss.time,
-      "what" -> loss.what,
-      "entry" -> loss.entry,
-      "operator" -> loss.operator,
-      "predicted" -> loss.predicted,
-      "measured" -> loss.measured,
-      "code" -> loss.code,
-      "reason" -> Reasons.sentence(loss.code),
-      "detail" -> loss.detail
-    )
+    val execution = if (loss.executionId >= 0) loss.executionId else executionOf(loss.query)
+    fieldsOf(loss, "id").put("executionId", execution).put("reason", Reasons.sentence(loss.code))
   })
 
+  /** It may have become known since. */
   private def executionOf(query: Long): Long = store.query(query).map(_.executionId).getOrElse(-1L)
 
-  private def summary(q: QueryRecord): ObjectNode = record(
-    "query" -> q.query,
-    "executionId" -> q.executionId,
-    "partOf" -> q.partOf,
-    "description" -> describe(q.executionId),
-    "time" -> q.time,
-    "planningMillis" -> q.planningMillis,
-    "operators" -> q.operators,
-    "applied" -> ordered(q.applied),
-    "done" -> ordered(q.done),
-    "declined" -> q.declined,
-    "refusal" -> q.refusal,
-    "predicted" -> q.predicted,
-    "saved" -> q.saved,
-    "outcome" -> q.outcome,
-    "seconds" -> q.ended(_.seconds),
-    "taskSeconds" -> q.ended(_.taskSeconds),
-    "truncated" -> q.truncated
-  )
+  private def summary(q: QueryRecord): ObjectNode = fieldsOf(q, "decisions", "nodes", "ran").setAll(
+    record(
+      "description" -> describe(q.executionId),
+      "applied" -> ordered(q.applied),
+      "done" -> ordered(q.done),
+      "seconds" -> q.ended(_.seconds),
+      "taskSeconds" -> q.ended(_.taskSeconds)
+    ))
 
   private def detail(q: QueryRecord): ObjectNode = {
     val ran = Packed.open(q.ran)
@@ -173,7 +153,8 @@ private[pages] final class PageData(store: RegionsStore, sql: SQLAppStatusStore,
     val nodes = elements(Packed.open(q.nodes)).map { node =>
       val merged = node.deepCopy[ObjectNode]()
       val own = measured.get(node.whole("id").getOrElse(-1L))
-      Seq("rows", "bytes", "seconds").foreach(name => merged.set[JsonNode](name, own.map(_.path(name)).filterNot(_.isMissingNode).orNull))
+      Seq("rows", "bytes", "seconds").foreach(name =>
+        merged.set[JsonNode](name, own.map(_.path(name)).filterNot(_.isMissingNode).orNull))
       for (name <- Seq("region", "exchange", "exchangeBytes"); ran <- own; value <- Option(ran.get(name)))
         merged.set[JsonNode](name, value)
       merged

@@ -12,7 +12,6 @@ import org.apache.spark.sql.execution.ui.SQLAppStatusStore
 import org.apache.spark.sql.regions.Guard
 import org.apache.spark.sql.regions.ui.Trees._
 import org.apache.spark.sql.regions.ui.store.RegionsStore
-import org.apache.spark.status.ElementTrackingStore
 import org.apache.spark.ui.{SparkUI, SparkUITab, UIUtils, WebUIPage}
 import org.apache.spark.util.kvstore.KVStore
 
@@ -40,13 +39,10 @@ final class RegionsTab(ui: SparkUI) extends SparkUITab(ui, RegionsTab.prefix) {
 object RegionsTab {
   val prefix = "regions"
 
-  /** Once for each UI, and only where there is Spark's own store behind it. */
+  /** Once for each UI. */
   def attach(ui: SparkUI): Option[RegionsTab] =
     if (ui.getTabs.exists(_.prefix == prefix)) None
-    else ui.store.store match {
-      case _: ElementTrackingStore | _: KVStore => Some(new RegionsTab(ui))
-      case _ => None
-    }
+    else Some(new RegionsTab(ui))
 }
 
 /**
@@ -60,10 +56,11 @@ private[pages] final class RegionsPage(
     tab: RegionsTab,
     path: String,
     title: String,
-    data: Parameters => ObjectNode)
+    data: RegionsPage.Numbers => ObjectNode)
     extends WebUIPage(path) {
 
-  override def renderJson(request: HttpServletRequest): JValue = JsonMethods.fromJsonNode(made(request).fold(failed, identity))
+  override def renderJson(request: HttpServletRequest): JValue =
+    JsonMethods.fromJsonNode(made(request).fold(failed, identity))
 
   override def render(request: HttpServletRequest): Seq[Node] = {
     val tree = made(request)
@@ -72,7 +69,7 @@ private[pages] final class RegionsPage(
   }
 
   private def made(request: HttpServletRequest): Either[Throwable, ObjectNode] =
-    try Right(data(new Parameters(request)))
+    try Right(data(RegionsPage.number(request, _)))
     catch {
       case wrong: RegionsPage.WrongRequest => throw wrong
       case error: Throwable if Guard.isOurs(error) =>
@@ -87,10 +84,11 @@ private[pages] object RegionsPage {
 
   /** Told by Spark as a bad request. */
   final class WrongRequest(message: String) extends IllegalArgumentException(message)
-}
 
-private[pages] final class Parameters(request: HttpServletRequest) {
-  def number(name: String): Option[Long] = Option(request.getParameter(name)).filter(_.nonEmpty).map { text =>
-    text.toLongOption.getOrElse(throw new RegionsPage.WrongRequest(s"$name should be a number"))
-  }
+  /** The numbers of a request by their names. */
+  type Numbers = String => Option[Long]
+
+  private def number(request: HttpServletRequest, name: String): Option[Long] =
+    Option(request.getParameter(name)).filter(_.nonEmpty)
+      .map(_.toLongOption.getOrElse(throw new WrongRequest(s"$name should be a number")))
 }

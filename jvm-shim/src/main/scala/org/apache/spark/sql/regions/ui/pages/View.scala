@@ -15,9 +15,8 @@ import org.apache.spark.ui.CspNonce
  * jar from spark.jars cannot serve files to Spark's UI, and nothing is fetched from elsewhere.
  */
 private[pages] object View {
-  private val folder = "/org/apache/spark/sql/regions/ui/view"
-  private lazy val style = resource("regions.css")
-  private lazy val code = resource("files.txt").linesIterator.map(resource).mkString
+  private lazy val style = resource("view/regions.css")
+  private lazy val code = resource("view/files.txt").linesIterator.map(file => resource(s"view/$file")).mkString
 
   /** @param data of the page, or why there is none */
   def apply(page: String, root: String, data: Either[Throwable, ObjectNode]): NodeSeq = {
@@ -38,8 +37,8 @@ private[pages] object View {
   /** No text can end the block, or begin a comment in it. */
   private[pages] def inScript(json: String): String = json.replace("<", "\\u003c")
 
-  private def resource(name: String): String = {
-    val stream = getClass.getResourceAsStream(s"$folder/$name")
+  def resource(name: String): String = {
+    val stream = getClass.getResourceAsStream(s"/org/apache/spark/sql/regions/ui/$name")
     try new String(stream.readAllBytes(), UTF_8)
     finally stream.close()
   }

@@ -31,24 +31,24 @@ import org.apache.spark.util.kvstore.KVIndex
  */
 final case class QueryRecord(
     @KVIndexParam query: Long,
-    @KVIndexParam("execution") executionId: Long,
-    partOf: Long,
+    @KVIndexParam("execution") executionId: Long = -1,
+    partOf: Long = -1,
     time: Long,
-    planningMillis: Double,
-    operators: Int,
-    applied: Map[String, Int],
-    done: Map[String, Int],
-    declined: Int,
-    refusal: String,
-    predicted: Double,
-    saved: Double,
-    outcome: String,
-    seconds: Double,
-    taskSeconds: Double,
-    truncated: Boolean,
-    decisions: Array[Byte],
-    nodes: Array[Byte],
-    ran: Array[Byte]) {
+    planningMillis: Double = 0,
+    operators: Int = 0,
+    applied: Map[String, Int] = Map.empty,
+    done: Map[String, Int] = Map.empty,
+    declined: Int = 0,
+    refusal: String = "",
+    predicted: Double = 0,
+    saved: Double = Double.NaN,
+    outcome: String = "",
+    seconds: Double = -1,
+    taskSeconds: Double = 0,
+    truncated: Boolean = false,
+    decisions: Array[Byte] = null,
+    nodes: Array[Byte] = null,
+    ran: Array[Byte] = null) {
 
   /** A figure that is known when the query has ended. */
   private[ui] def ended(figure: QueryRecord => Double): Option[Double] = if (seconds < 0) None else Some(figure(this))
@@ -63,16 +63,16 @@ final case class QueryRecord(
 final case class EntryRecord(
     @KVIndexParam entry: String,
     state: String,
-    query: Long,
     time: Long,
-    rows: Long,
-    bytes: Long,
-    files: Int,
-    seconds: Double,
-    code: String,
-    detail: String,
-    readers: Array[Long],
-    facts: Array[Byte]) {
+    query: Long = -1,
+    rows: Long = 0,
+    bytes: Long = 0,
+    files: Int = 0,
+    seconds: Double = 0,
+    code: String = "",
+    detail: String = "",
+    readers: Array[Long] = Array.empty,
+    facts: Array[Byte] = null) {
 
   /** The first to go when there are too many. */
   @JsonIgnore @KVIndex("time")
@@ -85,13 +85,13 @@ final case class RegressionRecord(
     query: Long,
     executionId: Long,
     time: Long,
-    what: String,
-    entry: String,
-    operator: String,
-    predicted: Double,
-    measured: Double,
-    code: String,
-    detail: String) {
+    what: String = "",
+    entry: String = "",
+    operator: String = "",
+    predicted: Double = Double.NaN,
+    measured: Double = Double.NaN,
+    code: String = "",
+    detail: String = "") {
 
   @JsonIgnore @KVIndex("time")
   private def timeIndex: Long = time
@@ -103,13 +103,12 @@ final case class StateRecord(@KVIndexParam id: String, time: Long, body: Array[B
 /** Sums since the start, which outlive the queries that they are of. */
 final case class TotalsRecord(
     @KVIndexParam id: String,
-    queries: Int,
-    predicted: Double,
-    saved: Double,
-    loadsMeasured: Int,
-    losses: Int,
-    actions: Map[String, Int],
-    declines: Map[String, Int])
+    queries: Int = 0,
+    predicted: Double = 0,
+    saved: Double = 0,
+    loadsMeasured: Int = 0,
+    actions: Map[String, Int] = Map.empty,
+    declines: Map[String, Int] = Map.empty)
 
 private[ui] object Packed {
   def apply(node: JsonNode): Array[Byte] = {

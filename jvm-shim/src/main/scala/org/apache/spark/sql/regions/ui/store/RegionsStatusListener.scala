@@ -47,7 +47,7 @@ final class RegionsStatusListener(
 
   private def decided(event: SparkListenerRegionsDecided): Unit = {
     val decision = event.decision
-    val base = kept.query(event.query).getOrElse(unknown(event.query, event.time))
+    val base = kept.query(event.query).getOrElse(QueryRecord(event.query, time = event.time))
     val main = isMain(decision)
     val applied = decision.items("actions").filterNot(_.path("refusal").isObject).map(_.text("kind"))
     val decisions = elements(Packed.open(base.decisions)).takeRight(decisionsKept - 1) :+ decision
@@ -78,7 +78,7 @@ final class RegionsStatusListener(
     val sums = elements(event.sums)
     val plans = (event.query +: elements(event.queries).map(_.asLong)).distinct
     plans.foreach { number =>
-      val base = kept.query(number).getOrElse(unknown(number, event.time))
+      val base = kept.query(number).getOrElse(QueryRecord(number, time = event.time))
       val own = loads.filter(load => load.whole("query").getOrElse(event.query) == number)
       store.write(added(ended(event, base, own), sums.find(_.whole("query").contains(number)).orNull), true)
     }
@@ -114,11 +114,11 @@ final class RegionsStatusListener(
   private def total(queries: Int, sums: Seq[JsonNode], saved: Seq[Double] = Nil): Unit = {
     val before = kept.totals
     store.write(
-      sums.foldLeft(before.copy(
-        queries = before.queries + queries,
-        saved = before.saved + saved.sum,
-        loadsMeasured = before.loadsMeasured + saved.size,
-        losses = kept.lossCount))((all, one) =>
+      sums.foldLeft(
+        before.copy(
+          queries = before.queries + queries,
+          saved = before.saved + saved.sum,
+          loadsMeasured = before.loadsMeasured + saved.size))((all, one) =>
         all.copy(
           predicted = all.predicted + one.number("predicted").getOrElse(0.0),
           actions = plus(all.actions, counts(one.path("done"))),
@@ -127,7 +127,7 @@ final class RegionsStatusListener(
   }
 
   private def entry(event: SparkListenerRegionsEntry): Unit = {
-    val before = kept.entry(event.entry).getOrElse(unlisted(event.entry, event.state, event.time))
+    val before = kept.entry(event.entry).getOrElse(EntryRecord(event.entry, event.state, event.time))
     store.write(
       before.copy(
         state = event.state,
@@ -157,7 +157,7 @@ final class RegionsStatusListener(
     }
     listed.foreach { case (name, facts) =>
       val known =
-        kept.entry(name).getOrElse(unlisted(name, "", (1000 * facts.number("used").getOrElse(0.0)).toLong))
+        kept.entry(name).getOrElse(EntryRecord(name, "", (1000 * facts.number("used").getOrElse(0.0)).toLong))
       // What this application saw last is newer than a list that was made before.
       val state = if (known.state.isEmpty || known.time < event.time) facts.text("state") else known.state
       store.write(known.copy(state = state, facts = Packed(facts)), true)
@@ -167,7 +167,7 @@ final class RegionsStatusListener(
   /** An entry that was read was there, whether the planner has listed it by now or not. */
   private def read(event: SparkListenerRegionsRan, loads: Seq[JsonNode]): Unit =
     loads.groupMap(_.text("entry"))(_.whole("query").getOrElse(event.query)).foreach { case (name, queries) =>
-      val known = kept.entry(name).getOrElse(unlisted(name, "committed", event.time))
+      val known = kept.entry(name).getOrElse(EntryRecord(name, "committed", event.time))
       val readers = (queries.distinct.sorted.reverse ++ known.readers).distinct.take(readersKept)
       store.write(known.copy(readers = readers.toArray), true)
     }
@@ -193,14 +193,6 @@ final class RegionsStatusListener(
 }
 
 private object RegionsStatusListener {
-
-  /** A query of which something else was heard first. */
-  def unknown(query: Long, time: Long): QueryRecord = QueryRecord(
-    query, -1, -1, time, 0, 0, Map.empty, Map.empty, 0, "", 0, Double.NaN, "", -1, 0, false, null, null, null)
-
-  /** An entry of which this application knows no more than its name. */
-  def unlisted(name: String, state: String, time: Long): EntryRecord =
-    EntryRecord(name, state, -1, time, 0, 0, 0, 0, "", "", Array.empty, null)
 
   def counts(times: JsonNode): Map[String, Int] =
     times.fields().asScala.map(each => each.getKey -> each.getValue.asInt).toMap

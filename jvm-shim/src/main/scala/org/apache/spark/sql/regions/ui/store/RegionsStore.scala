@@ -41,14 +41,14 @@ final class RegionsStore(store: KVStore) {
   /** The newest first. */
   def lost: Seq[RegressionRecord] = KVUtils.viewToSeq(store.view(classOf[RegressionRecord]).index("time").reverse())
 
-  def loss(id: String): Option[RegressionRecord] = read[RegressionRecord](id)
+  def regression(id: String): Option[RegressionRecord] = read[RegressionRecord](id)
 
   def lossCount: Int = store.count(classOf[RegressionRecord]).toInt
 
   def state: JsonNode = Packed.open(read[StateRecord](only).map(_.body).orNull)
 
   def totals: TotalsRecord =
-    read[TotalsRecord](only).getOrElse(new TotalsRecord(only, 0, 0, 0, 0, 0, Map.empty, Map.empty))
+    read[TotalsRecord](only).getOrElse(TotalsRecord(only))
 
   /** Whether the application ever ran with the plugin. */
   def isEmpty: Boolean = read[StateRecord](only).isEmpty && queryCount == 0

@@ -12,86 +12,49 @@ private[store] final class Regressions(store: ElementTrackingStore) {
 
   /** What could not be applied, what a query fell back from, and what was withdrawn for having lost before. */
   def decided(event: SparkListenerRegionsDecided): Unit = {
+    val base = RegressionRecord("", event.query, event.executionId, event.time)
     event.decision.items("actions").foreach { action =>
       val refusal = action.path("refusal")
-      val kind = action.text("kind")
+      val known = base.copy(entry = action.text("entry"), operator = action.text("operator"))
       if (refusal.isObject) {
-        add(event, s"could not $kind", action.text("entry"), action.text("operator"), action.number("savingSeconds"),
-          refusal.text("code"), refusal.text("detail"))
-      } else if (kind == "fallback") {
-        add(event, "computed after all", action.text("entry"), "", None, action.text("code"), action.text("detail"),
-          action.text("reason"))
+        val predicted = action.number("savingSeconds").filter(_ >= 0).getOrElse(Double.NaN)
+        add(known.copy(what = s"could not ${action.text("kind")}", predicted = predicted, code = refusal.text("code"),
+            detail = refusal.text("detail")))
+      } else if (action.text("kind") == "fallback") {
+        val code = Seq("code", "reason").map(action.text).find(_.nonEmpty).getOrElse("")
+        add(known.copy(what = "computed after all", operator = "", code = code, detail = action.text("detail")))
       }
     }
     event.decision.items("declines").filter(decline => withdrawn(decline.text("code"))).foreach { decline =>
-      add(event, "withdrawn", s"node ${decline.text("node")}", decline.text("operator"), None, decline.text("code"),
-        decline.text("detail"))
+      add(base.copy(what = "withdrawn", entry = s"node ${decline.text("node")}", operator = decline.text("operator"),
+          code = decline.text("code"), detail = decline.text("detail")))
     }
   }
-
-  private def add(
-      event: SparkListenerRegionsDecided,
-      what: String,
-      entry: String,
-      operator: String,
-      predicted: Option[Double],
-      code: String,
-      detail: String,
-      otherwise: String = ""): Unit =
-    store.write(
-      new RegressionRecord(
-        id(event.query, entry, "failed"),
-        event.query,
-        event.executionId,
-        event.time,
-        what,
-        entry,
-        operator,
-        predicted.filter(_ >= 0).getOrElse(Double.NaN),
-        Double.NaN,
-        if (code.isEmpty) otherwise else code,
-        detail
-      ),
-      true
-    )
 
   /** Loads that saved far less than predicted. */
   def ran(event: SparkListenerRegionsRan): Unit = elements(event.loads).foreach { load =>
     for (predicted <- load.number("predicted"); saved <- load.number("saved"); if contradicts(predicted, saved)) {
-      val entry = load.text("entry")
-      store.write(
-        new RegressionRecord(id(event.query, entry, "measured"), event.query, event.executionId, event.time,
-          "saved less than predicted", entry, "", predicted, saved, "CONTRADICTED", ""),
-        true
+      add(
+        RegressionRecord(
+          "", event.query, event.executionId, event.time, "saved less than predicted", load.text("entry"),
+          predicted = predicted, measured = saved, code = "CONTRADICTED"),
+        "measured"
       )
     }
   }
 
   /** Results that were written for nothing, or could not be read. */
   def entry(event: SparkListenerRegionsEntry): Unit =
-    if (Set("abandoned", "invalid")(event.state)) {
-      val known = id(event.query, event.entry, "failed")
-      // The decision that could not be applied says the same with more words.
-      if (kept.loss(known).isEmpty) {
-        val execution = kept.query(event.query).map(_.executionId).getOrElse(-1L)
-        store.write(
-          new RegressionRecord(
-            known,
-            event.query,
-            execution,
-            event.time,
-            if (event.state == "abandoned") "not stored" else "not readable",
-            event.entry,
-            "",
-            Double.NaN,
-            Double.NaN,
-            event.code,
-            event.detail
-          ),
-          true
-        )
-      }
+    // The decision that could not be applied says the same with more words.
+    if (Set("abandoned", "invalid")(event.state) && kept.regression(id(event.query, event.entry, "failed")).isEmpty) {
+      val execution = kept.query(event.query).map(_.executionId).getOrElse(-1L)
+      val what = if (event.state == "abandoned") "not stored" else "not readable"
+      add(RegressionRecord("", event.query, execution, event.time, what, event.entry, code = event.code,
+          detail = event.detail))
     }
+
+  private def add(record: RegressionRecord, how: String = "failed"): Unit =
+    store.write(record.copy(id = id(record.query, record.entry, how)), true)
 }
 
 private[store] object Regressions {

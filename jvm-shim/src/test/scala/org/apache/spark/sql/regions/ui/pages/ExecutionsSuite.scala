@@ -17,7 +17,8 @@ class ExecutionsSuite extends munit.FunSuite {
   private val conf = new SparkConf(false).set("spark.appStateStore.asyncTracking.enable", "false")
   private val kvstore = new ElementTrackingStore(new InMemoryStore, conf)
   private val listener = new RegionsStatusListener(conf, kvstore)
-  private val facts = new PageData(new RegionsStore(kvstore), new SQLAppStatusStore(kvstore), new AppStatusStore(kvstore))
+  private val facts =
+    new PageData(new RegionsStore(kvstore), new SQLAppStatusStore(kvstore), new AppStatusStore(kvstore))
 
   private def told(events: SparkListenerEvent*): Unit = events.foreach(listener.onOtherEvent)
 
@@ -39,7 +40,9 @@ class ExecutionsSuite extends munit.FunSuite {
     val plans = Frames.json.readTree(queries)
     val sums = Trees.elements(plans).map { plan =>
       val done = if (plan.asLong == query) """{"load":1}""" else "{}"
-      Frames.json.readTree(s"""{"query":$plan,"done":$done,"declines":{"TOO_CHEAP":1},"predicted":${if (plan.asLong == query) 2 else 0}}""")
+      Frames.json.readTree(
+        s"""{"query":$plan,"done":$done,"declines":{"TOO_CHEAP":1},"predicted":${if (plan.asLong == query) 2
+          else 0}}""")
     }
     SparkListenerRegionsRan(query, execution, 2000, outcome, 2.5, 4, Frames.json.readTree("[]"),
       Frames.json.readTree(loads), plans, false, Trees.array(sums))
