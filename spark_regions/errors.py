@@ -9,7 +9,6 @@ RegionsError
 ├── BatchError             something given to `run` that is no action
 ├── PlannerError           the planner process cannot start or answer
 ├── EventLogError          a file that is no event log of Spark, or cannot be read
-├── ReportError            a report that cannot be drawn
 ├── InvalidRequest         a message of the driver that breaks docs/protocol.md
 ├── InvalidWorkflow        a physical plan that cannot be read, or breaks docs/regions.md
 ├── CostModelError         no cost model of that name, or one that cannot answer what was asked
@@ -54,10 +53,6 @@ class PlannerError(RegionsError):
 
 class EventLogError(RegionsError):
     """A file that is no event log of Spark, or cannot be read."""
-
-
-class ReportError(RegionsError):
-    """A report that cannot be drawn."""
 
 
 class InvalidRequest(RegionsError):

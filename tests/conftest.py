@@ -13,11 +13,13 @@ import pytest
 import spark_regions
 from tests.harness import chance
 from tests.harness import postgresql as servers
+from tests.harness.browser import Reader, chrome
 from tests.harness.suites import cannot_run, longest_first, nothing_is_skipped, print_suites
 from tests.harness.ui import Application
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from selenium.webdriver import Chrome
 
 # A conf folder or arguments of the developer's own must not change what is tested.
 for name in ("SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "SPARK_REMOTE", "SPARK_HOME"):
@@ -75,6 +77,17 @@ def application(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Applicatio
         yield started
     finally:
         started.end()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Chrome]:
+    with chrome() as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def reader(browser: Chrome, tmp_path_factory: pytest.TempPathFactory) -> Reader:
+    return Reader(browser, tmp_path_factory.mktemp("pages"))
 
 
 @pytest.fixture(scope="session")

@@ -30,6 +30,7 @@ sys.path.insert(0, str(ROOT))
 import spark_regions  # noqa: E402
 from examples import data  # noqa: E402
 from examples.demo import LAPTOP, event_log_confs, plugin_confs  # noqa: E402
+from tests.harness.browser import chrome  # noqa: E402
 from tests.harness.ui import Served, free_port, history_server  # noqa: E402
 
 if TYPE_CHECKING:
@@ -115,25 +116,6 @@ def held(job: str, folder: Path) -> Iterator[tuple[str, Served]]:
             process.wait(60)
 
 
-@contextmanager
-def browser() -> Iterator[Chrome]:
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    from tests.browser.test_regions_tab import FLAGS, installed
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = installed("chromium", "chromium-browser", "google-chrome") or ""
-    with tempfile.TemporaryDirectory(prefix="profile-") as profile:
-        for flag in (*FLAGS, f"--window-size={SIZE[0]},{SIZE[1]}", f"--user-data-dir={profile}"):
-            options.add_argument(flag)
-        chrome = webdriver.Chrome(options=options, service=Service(installed("chromedriver")))
-        try:
-            yield chrome
-        finally:
-            chrome.quit()
-
-
 def pages(job: str, ui: Served, prefix: str = "") -> dict[str, str]:
     """Picture to path: the pages of the tab, of the query that did most, and Spark's own of it."""
 
@@ -162,20 +144,20 @@ KEPT = {
 """The pictures that the documentation shows, of the live applications."""
 
 
-def shoot(chrome: Chrome, url: str, file: Path, at: str | None = None) -> None:
+def shoot(browser: Chrome, url: str, file: Path, at: str | None = None) -> None:
     """One page as a picture of few colours; `at`: a word of the heading that is scrolled to."""
     from PIL import Image
 
-    chrome.get(url)
+    browser.get(url)
     time.sleep(1.5)  # Spark draws its plan by a script
     if at is not None:
-        chrome.execute_script(
+        browser.execute_script(
             """var found = Array.from(document.querySelectorAll('h4')).find(h => h.textContent.includes(arguments[0]));
             found.scrollIntoView({block: 'center'})""",
             at,
         )
         time.sleep(1)
-    chrome.save_screenshot(str(file))
+    browser.save_screenshot(str(file))
     with Image.open(file) as picture:
         picture.convert("RGB").quantize(256).save(file, optimize=True)
 
@@ -202,35 +184,35 @@ def main() -> None:
 
 def take(jobs: list[str], folder: Path, into: Path) -> None:
     applications: dict[str, str] = {}
-    with browser() as chrome:
+    with chrome(SIZE) as browser:
         for job in jobs:
             _, runs, _ = JOBS[job]
             for number in range(1, runs + 1):
                 with held(job, folder) as (application, ui):
                     if number == runs:
                         applications[job] = application
-                        shoot_all(chrome, job, ui, folder, into)
+                        shoot_all(browser, job, ui, folder, into)
         with history_server(folder / "logs", folder, spark_regions.jar_path()) as server:
             for job, application in applications.items():
-                print(json.dumps(in_history(chrome, job, application, server, folder)), flush=True)
+                print(json.dumps(in_history(browser, job, application, server, folder)), flush=True)
 
 
-def shoot_all(chrome: Chrome, job: str, ui: Served, folder: Path, into: Path) -> None:
+def shoot_all(browser: Chrome, job: str, ui: Served, folder: Path, into: Path) -> None:
     for page, path in pages(job, ui).items():
         kept = KEPT[job].get(page)
         at = "Skewed stages" if job == "skew" and page == "query" else None
-        shoot(chrome, ui.base + path, into / kept if kept else folder / f"live-{job}-{page}.png", at)
+        shoot(browser, ui.base + path, into / kept if kept else folder / f"live-{job}-{page}.png", at)
     if job == "demo":
         print(*(line for line in ui.get("/metrics/prometheus/").splitlines() if "spark_regions" in line), sep="\n")
 
 
-def in_history(chrome: Chrome, job: str, application: str, server: Served, folder: Path) -> dict[str, Any]:
+def in_history(browser: Chrome, job: str, application: str, server: Served, folder: Path) -> dict[str, Any]:
     """Median milliseconds of each page, and a picture of each in `folder`."""
     prefix = f"/history/{application}"
     times: dict[str, float] = {}
     for page, path in pages(job, server, prefix).items():
         url = f"{prefix}{path}"
-        shoot(chrome, server.base + url, folder / f"history-{job}-{page}.png")
+        shoot(browser, server.base + url, folder / f"history-{job}-{page}.png")
         taken = []
         for _ in range(TIMES):
             start = time.perf_counter()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from spark_regions.cli.text import with_progress
-from spark_regions.errors import EventLogError, ReportError
+from spark_regions.errors import EventLogError
 
 if TYPE_CHECKING:
     from spark_regions.reports.summary import Prices, Report
@@ -47,7 +47,7 @@ def report(
             from spark_regions.reports.page import page
 
             html.write_text(page(found), encoding="utf-8")
-    except (EventLogError, ReportError, OSError) as error:
+    except (EventLogError, OSError) as error:
         click.echo(f"error: {error}", err=True)
         context.exit(2)
     if as_json:

@@ -1,110 +1,116 @@
-"""A report as one HTML page, or as the part of one that a notebook shows. Nothing is loaded from anywhere."""
+"""A report as one HTML page that loads nothing, drawn by the view of the Regions tab; and as the part of one for notebooks."""
 
 from __future__ import annotations
 
+import json
+from base64 import b64encode
+from collections.abc import Mapping
+from hashlib import sha256
 from html import escape
+from importlib.resources import files
+from typing import Any
 
-from spark_regions.reports.plots import scatter
+from spark_regions.reasons import REASONS
 from spark_regions.reports.summary import Report
 from spark_regions.reports.wording import (
     CANDIDATE_COLUMNS,
     CANDIDATES_HINT,
-    Section,
+    DECLINED,
     candidate_rows,
     headline,
     sections,
 )
 
-_STYLE = """
-.regions-report { font: 15px/1.5 system-ui, sans-serif; color: #1c2733; background: #fff; }
-.regions-report h2 { font-size: 1.1em; margin: 1.8em 0 .4em; border-bottom: 1px solid #c9d2da; }
-.regions-report .headline { font-size: 1.25em; margin: .6em 0; }
-.regions-report table { border-collapse: collapse; }
-.regions-report th, .regions-report td { text-align: left; vertical-align: top; padding: .2em 1.2em .2em 0;
-  font-weight: normal; }
-.regions-report tbody th { white-space: nowrap; color: #45525f; }
-.regions-report thead th { border-bottom: 1px solid #c9d2da; font-weight: 600; white-space: nowrap; }
-.regions-report td.number, .regions-report th.number { text-align: right; white-space: nowrap; }
-.regions-report .hint { color: #55626f; font-size: .9em; max-width: 60em; }
-.regions-report .plots { display: flex; flex-wrap: wrap; gap: 1em; }
-.regions-report figure { margin: 0; max-width: 30em; }
-.regions-report svg { width: 100%; height: auto; }
-.regions-report .wide { overflow-x: auto; }
-"""
+VIEW = files("spark_regions.reports") / "view"
+"""The scripts of the tab's pages and of this one; `files.txt` names them in their order."""
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src '{digest}'">
 <title>{title}</title>
-<style>body {{ margin: 1.5em auto; padding: 0 1.5em; max-width: 70em; }}</style>
+<style>{style}</style>
 </head>
 <body>
-<h1 style="font: 600 1.5em system-ui, sans-serif">{title}</h1>
-{body}
+<h1>{title}</h1>
+<div id="regions-view">{body}</div>
+<script type="application/json" id="regions-data">{data}</script>
+<script>{code}</script>
 </body>
 </html>
 """
 
 
 def page(report: Report) -> str:
-    """A whole page, with plots.
-
-    :raises ReportError: matplotlib is not installed
-    """
+    """A whole page; without scripts it shows what `fragment` has."""
     name = report.application.name or report.application.id or "an application"
-    return _PAGE.format(title=escape(f"spark_regions: {name}"), body=fragment(report, plots=True))
+    return shell("report", facts(report), f"spark_regions: {name}", fragment(report))
 
 
-def fragment(report: Report, plots: bool = False) -> str:
-    """What stands in the page; also for notebooks.
+def shell(name: str, data: Mapping[str, Any], title: str, body: str = "") -> str:
+    """A page of the view that stands alone.
 
-    :raises ReportError: plots are wanted, and matplotlib is not installed
+    :param name: of the page, as in `view.pages`
+    :param body: HTML that is shown where scripts do not run
     """
-    parts = [f"<style>{_STYLE}</style>", f'<p class="headline">{escape(headline(report))}</p>']
+    code = "".join((VIEW / file).read_text(encoding="utf-8") for file in _lines("files.txt"))
+    whole = {"page": name, "root": None, "zone": "UTC", "reasons": dict(REASONS), "data": data, "failed": None}
+    return _PAGE.format(
+        digest=f"sha256-{b64encode(sha256(code.encode()).digest()).decode()}",
+        title=escape(title),
+        style="\n".join((VIEW / file).read_text(encoding="utf-8") for file in ("report.css", "regions.css")),
+        body=body,
+        # No text can end the block.
+        data=json.dumps(whole).replace("<", "\\u003c"),
+        code=code,
+    )
+
+
+def facts(report: Report) -> dict[str, Any]:
+    """What the page shows: the overview's figures as the tab has them (docs/ui.md), and the sections of the text."""
+    measured = report.measured
+    plots = (("Time of queries", report.query_points), ("Saving of reads", measured.points))
+    told = [section._asdict() for section in sections(report) if section.title != DECLINED]
+    return {
+        "headline": headline(report),
+        "notes": report.notes,
+        "saved": {
+            "predicted": report.predicted_seconds,
+            "measured": measured.saved,
+            "loadsMeasured": measured.by_runs + measured.by_log,
+        },
+        "held": {"bytes": report.held_bytes, "entries": None},
+        "actions": dict(report.actions),
+        "declines": dict(report.declines),
+        "sections": told,
+        "candidates": {"columns": CANDIDATE_COLUMNS, "rows": candidate_rows(report), "hint": CANDIDATES_HINT},
+        "plots": [{"title": title, "points": points} for title, points in plots if points],
+    }
+
+
+def fragment(report: Report) -> str:
+    """What a notebook shows: the text's sections as tables, without plots and scripts."""
+    parts = [f"<p><strong>{escape(headline(report))}</strong></p>"]
     parts += [f'<p role="note">{escape(note)}</p>' for note in report.notes]
-    parts += [_section(section) for section in sections(report)]
+    for section in sections(report):
+        rows = "".join(f'<tr><th scope="row">{escape(name)}</th>{_cell(told)}</tr>' for name, told in section.rows)
+        parts.append(f"<h2>{escape(section.title)}</h2><table><tbody>{rows}</tbody></table>{_hint(section.hint)}")
     if report.candidates:
-        parts.append(_candidates(report))
-    if plots:
-        parts.append(_plots(report))
+        head = "".join(f'<th scope="col">{escape(column)}</th>' for column in CANDIDATE_COLUMNS)
+        rows = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in candidate_rows(report))
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        parts.append(f"<h2>Best candidates</h2>{table}{_hint(CANDIDATES_HINT)}")
     return f'<div class="regions-report">{"".join(parts)}</div>'
 
 
-def _section(section: Section) -> str:
-    rows = "".join(
-        f'<tr><th scope="row">{escape(name)}</th><td>{escape(told)}</td></tr>' for name, told in section.rows
-    )
-    return f"<h2>{escape(section.title)}</h2><table><tbody>{rows}</tbody></table>{_hint(section.hint)}"
+def _cell(text: str) -> str:
+    return f'<td style="text-align:left">{escape(text)}</td>'
 
 
 def _hint(hint: str) -> str:
-    return f'<p class="hint">{escape(hint)}</p>' if hint else ""
+    return f"<p>{escape(hint)}</p>" if hint else ""
 
 
-def _candidates(report: Report) -> str:
-    ends = (0, len(CANDIDATE_COLUMNS) - 1)
-
-    def numeric(place: int) -> str:
-        return "" if place in ends else ' class="number"'
-
-    head = "".join(
-        f'<th scope="col"{numeric(place)}>{escape(column)}</th>' for place, column in enumerate(CANDIDATE_COLUMNS)
-    )
-    rows = "".join(
-        "<tr>" + "".join(f"<td{numeric(place)}>{escape(cell)}</td>" for place, cell in enumerate(row)) + "</tr>"
-        for row in candidate_rows(report)
-    )
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-    return f'<h2>Best candidates</h2><div class="wide">{table}</div>{_hint(CANDIDATES_HINT)}'
-
-
-def _plots(report: Report) -> str:
-    seconds = ("predicted, s", "measured, s")
-    wanted = (
-        (report.query_points, "Time of queries", "queries"),
-        (report.measured.points, "Saving of reads", "reads"),
-    )
-    drawn = [f"<figure>{scatter(points, title, seconds, name)}</figure>" for points, title, name in wanted if points]
-    plots = f'<div class="plots">{"".join(drawn)}</div>' if drawn else "<p>No query has both.</p>"
-    return f"<h2>Predicted against measured</h2>{plots}"
+def _lines(name: str) -> list[str]:
+    return (VIEW / name).read_text(encoding="utf-8").split()

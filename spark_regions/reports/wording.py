@@ -18,6 +18,7 @@ KINDS = {
     "unpersist": "results released from memory",
     "skew": "skewed stages rearranged",
 }
+DECLINED = "Left alone, and why"
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
@@ -32,7 +33,7 @@ class Section(NamedTuple):
 def sections(report: Report) -> list[Section]:
     """All sections that have something to tell, in reading order."""
     found = [_application(report), _saved(report), _did(report), _would(report)]
-    found += [_codes("Left alone, and why", report.declines), _codes("Queries left alone as a whole", report.refusals)]
+    found += [_codes(DECLINED, report.declines), _codes("Queries left alone as a whole", report.refusals)]
     found.append(_codes("Not applied or given up", _sum(report.failed, report.abandoned)))
     return [section for section in found if section.rows]
 

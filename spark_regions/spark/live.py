@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from spark_regions.reports.ledger import DECIDED, READS, Application, Ledger
@@ -48,8 +47,7 @@ class SessionReport:
     def _repr_html_(self) -> str:
         from spark_regions.reports.page import fragment
 
-        plots = bool(self._report.measured.points) and find_spec("matplotlib") is not None
-        return fragment(self._report, plots=plots)
+        return fragment(self._report)
 
 
 def report(

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.harness.suites import cannot_run
 from tests.harness.ui import Application
 
 if TYPE_CHECKING:
@@ -17,39 +15,6 @@ if TYPE_CHECKING:
     from selenium.webdriver.remote.webelement import WebElement
 
 pytestmark = [pytest.mark.spark, pytest.mark.browser]
-
-FLAGS = (
-    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--window-size=1400,1000",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-)  # fmt: skip
-
-
-def installed(*names: str) -> str | None:
-    return next((path for name in names if (path := shutil.which(name))), None)
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    binary, driver = installed("chromium", "chromium-browser", "google-chrome"), installed("chromedriver")
-    if binary is None or driver is None:
-        cannot_run(
-            "no browser here: neither chromium nor Chrome with chromedriver is on PATH",
-            "apt-get install chromium chromium-driver",
-            "browser",
-        )
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = binary
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    started = webdriver.Chrome(options=options, service=Service(driver))
-    try:
-        yield started
-    finally:
-        started.quit()
 
 
 @pytest.fixture(scope="module")
@@ -80,10 +45,10 @@ def column(browser: Chrome, table: str, name: str) -> list[str]:
     """The cells of a column that are shown, from above."""
     cells: list[str] = browser.execute_script(
         """var table = document.getElementById(arguments[0]), name = arguments[1];
-        var plain = cell => cell.textContent.replace(/[\\u25b4\\u25be\\s]+$/, '').trim();
+        var plain = cell => cell.textContent.trim();
         var at = Array.from(table.tHead.rows[0].cells).findIndex(cell => plain(cell) === name);
         var shown = Array.from(table.tBodies[0].rows).filter(row => row.offsetParent).map(row => row.cells[at]);
-        return shown.map(cell => cell.getAttribute('sorttable_customkey') || cell.textContent.trim());""",
+        return shown.map(cell => cell.getAttribute('data-key') || cell.textContent.trim());""",
         table,
         name,
     )

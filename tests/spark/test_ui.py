@@ -13,8 +13,10 @@ from unittest.mock import ANY
 
 import pytest
 
+from spark_regions.reports.page import page as report_page
 from spark_regions.reports.summary import Prices, Report, read_report
 from spark_regions.spark.jar import jar_path
+from tests.harness.browser import Reader
 from tests.harness.ui import Application, Served, history_server, texts
 from tests.spark.ui_job import SECRET
 
@@ -61,8 +63,9 @@ def test_the_overview_has_the_figures_of_the_decisions(
     assert overview["confs"]["spark.regions.recycle.strategy"] == "always"
 
 
+@pytest.mark.browser
 def test_a_query_s_page_shows_its_regions_and_what_was_read(
-    application: Application, overview: dict[str, Any], decisions: list[dict[str, Any]]
+    application: Application, overview: dict[str, Any], decisions: list[dict[str, Any]], reader: Reader
 ) -> None:
     query = loaded(overview)
     facts = application.ui.json(f"/regions/execution/json?id={query['executionId']}")
@@ -72,7 +75,7 @@ def test_a_query_s_page_shows_its_regions_and_what_was_read(
     listed = next(d for d in figures(decisions, "load") if d["query"] == query["query"])
     assert (load["entry"], load["savingSeconds"]) == (listed["entry"], listed["predicted_seconds"])
     assert main["regions"]["regions"] and shown["loads"][0]["entry"] == load["entry"]
-    page = application.ui.get(f"/regions/execution/?id={query['executionId']}")
+    page = reader.drawn(application.ui.get(f"/regions/execution/?id={query['executionId']}"))
     said = texts(page)
     assert f"page of SQL execution {query['executionId']}" in said
     assert f"▼ loaded {load['entry'][:9]}" in said and "not computed" in said
@@ -86,9 +89,10 @@ def test_a_query_s_page_shows_its_regions_and_what_was_read(
     assert 'role="img"' in page and page.count('class="regions-box') == len(shown["nodes"]) - len(spared) + 1
 
 
-def test_a_decline_is_shown_with_its_reason(application: Application, overview: dict[str, Any]) -> None:
+@pytest.mark.browser
+def test_a_decline_is_shown_with_its_reason(application: Application, overview: dict[str, Any], reader: Reader) -> None:
     assert overview["declines"]["NONDETERMINISTIC"] >= 1
-    said = texts(application.ui.get("/regions/"))
+    said = texts(reader.drawn(application.ui.get("/regions/")))
     times = overview["declines"]["NONDETERMINISTIC"]
     assert f"The expression may give another value in another run {times} NONDETERMINISTIC" in said
 
@@ -107,32 +111,37 @@ def test_cache_and_graph(application: Application, overview: dict[str, Any]) -> 
     lineages = {node["lineage"] for node in graph["nodes"]}
     assert {end for edge in graph["edges"] for end in edge} <= lineages
     assert any(node["operator"].startswith("Scan parquet ") for node in graph["nodes"])
-    assert 'data-filters="regions-cache"' in application.ui.get("/regions/cache/")
 
 
-def test_spark_s_page_and_ours_lead_to_each_other(application: Application, overview: dict[str, Any]) -> None:
+@pytest.mark.browser
+def test_spark_s_page_and_ours_lead_to_each_other(
+    application: Application, overview: dict[str, Any], reader: Reader
+) -> None:
     execution = loaded(overview)["executionId"]
     page = application.ui.get(f"/SQL/execution/?id={execution}")
     assert page.startswith("<!DOCTYPE html><html") and "Plan Visualization" in page
     assert re.search(rf'id="regions-link"[^>]*href="[^"]*/regions/execution/\?id={execution}"', page) or re.search(
         rf'href="[^"]*/regions/execution/\?id={execution}"[^>]*id="regions-link"', page
     )
-    assert f'/SQL/execution/?id={execution}"' in application.ui.get(f"/regions/execution/?id={execution}")
+    ours = reader.drawn(application.ui.get(f"/regions/execution/?id={execution}"))
+    assert f'/SQL/execution/?id={execution}"' in ours
 
 
 def test_scripts_are_ours_and_allowed_by_the_content_security_policy(application: Application) -> None:
     for page in PAGES:
         body = application.ui.get(page)
-        own = body[body.index("regions-picture") :]
+        own = body[body.index("regions-view") :]
         assert not re.search(r"<script(?![^>]*nonce=)[^>]*>[^<]", own), "an inline script without the page's nonce"
         assert not re.search(r"\son[a-z]+=", own), "a handler in an attribute, which the policy forbids"
         assert not re.search(r'(src|href)="https?://(?!127\.0\.0\.1)(?!spark\.apache\.org)', body)
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", own)
 
 
-def test_a_wrong_request_is_told(application: Application) -> None:
+@pytest.mark.browser
+def test_a_wrong_request_is_told(application: Application, reader: Reader) -> None:
     assert application.ui.status("/regions/execution/") == 400
     assert application.ui.status("/regions/execution/?id=x") == 400
-    assert "Nothing is known of it" in texts(application.ui.get("/regions/execution/?id=99999"))
+    assert "Nothing is known of it" in texts(reader.drawn(application.ui.get("/regions/execution/?id=99999")))
 
 
 def test_literals_are_redacted(application: Application, overview: dict[str, Any]) -> None:
@@ -171,7 +180,10 @@ def log_of(application: Application) -> Path:
     return log
 
 
-def test_the_history_server_shows_the_same(history: Served, application: Application, logged: dict[str, Any]) -> None:
+@pytest.mark.browser
+def test_the_history_server_shows_the_same(
+    history: Served, application: Application, logged: dict[str, Any], reader: Reader
+) -> None:
     past = Served(f"{history.base}/history/{application.id}")
     facts = past.json("/regions/json")
     for name in ("actions", "declines", "saved", "queriesDecided", "lost"):
@@ -181,9 +193,9 @@ def test_the_history_server_shows_the_same(history: Served, application: Applica
     assert ours == live
     assert facts["executions"] == [each | {"sinceStart": ANY} for each in logged["executions"]]
     for page in PAGES:
-        assert "could not be made" not in past.get(page)
+        assert "could not be made" not in texts(reader.drawn(past.get(page)))
     execution = loaded(facts)["executionId"]
-    assert "▼ loaded" in past.get(f"/regions/execution/?id={execution}")
+    assert "▼ loaded" in texts(reader.drawn(past.get(f"/regions/execution/?id={execution}")))
     assert 'id="regions-link"' in past.get(f"/SQL/execution/?id={execution}")
 
 
@@ -193,7 +205,7 @@ def test_without_our_jar_the_log_is_served_as_ever(application: Application, log
         past = Served(f"{server.base}/history/{application.id}")
         assert "Plan Visualization" in past.get(f"/SQL/execution/?id={execution}")
         # Spark leads unknown paths to its jobs.
-        assert "regions-saved" not in past.get("/regions/") and ">Regions</a>" not in past.get("/jobs/")
+        assert "regions-view" not in past.get("/regions/") and ">Regions</a>" not in past.get("/jobs/")
         executions = server.json(f"/api/v1/applications/{application.id}/sql?length=1000")
         assert max(each["id"] for each in executions) >= execution
 
@@ -253,6 +265,7 @@ class Past:
     pages: dict[str, tuple[str, str]]
     facts: dict[str, tuple[Any, Any]]
     report: Report
+    report_page: str
     driver: str
 
 
@@ -302,15 +315,21 @@ def history(application: Application, logged: object, skewed: Live) -> Iterator[
 
 
 @pytest.fixture(scope="module")
-def past(application: Application, skewed: Live, history: Served) -> Past:
+def past(application: Application, skewed: Live, history: Served, reader: Reader) -> Past:
     base = Served(f"{history.base}/history/{skewed.application.id}")
     (log,) = (application.folder / "logs").glob(f"{skewed.application.id}*")
+    report = read_report(log, Prices())
+
+    def drawn(path: str, page: str) -> str:
+        return reader.drawn(page) if path.startswith("/regions/") else page
+
     return Past(
         skewed.facts,
         skewed.decisions,
-        {path: (page, base.get(path)) for path, page in skewed.pages.items()},
+        {path: (drawn(path, page), drawn(path, base.get(path))) for path, page in skewed.pages.items()},
         {path: (told, base.json(path)) for path, told in skewed.documents.items()},
-        read_report(log, Prices()),
+        report,
+        reader.drawn(report_page(report)),
         skewed.application.log.read_text(),
     )
 
@@ -320,6 +339,7 @@ def of_execution(past: Past, kind: str) -> int:
     return max(each["execution"] for each in figures(past.decisions, kind))
 
 
+@pytest.mark.browser
 def test_a_skewed_stage_is_shown_with_shares_and_seconds(past: Past) -> None:
     (decided,) = figures(past.decisions, "split_by_records")
     measured = [each for each in figures(past.decisions, "measured") if each["execution"] == decided["execution"]]
@@ -373,6 +393,7 @@ def shown(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds >= 0.1 else f"{seconds * 1000:.0f} ms"
 
 
+@pytest.mark.browser
 def test_a_subquery_counts_once_however_often_it_is_planned(past: Past) -> None:
     loads = [each for each in past.decisions if each["kind"] == "load"]
     often = Counter(each["entry"] for each in loads)
@@ -400,6 +421,7 @@ def test_a_subquery_counts_once_however_often_it_is_planned(past: Past) -> None:
     assert "planned once more and not run" in texts(past.pages[f"/regions/execution/?id={execution}"][0])
 
 
+@pytest.mark.browser
 def test_an_execution_is_one_row_with_the_sums_of_its_queries(past: Past) -> None:
     rows = past.live["executions"]
     identified = [row["executionId"] for row in rows if row["executionId"] >= 0]
@@ -436,6 +458,7 @@ def test_an_execution_is_one_row_with_the_sums_of_its_queries(past: Past) -> Non
         assert page.count(f"/regions/execution/?id={execution}") == 1
 
 
+@pytest.mark.browser
 def test_spark_s_page_says_the_sums_of_ours(past: Past) -> None:
     for spark, ours in zip(past.pages["/SQL/execution/?id=1"], past.pages["/regions/execution/?id=1"], strict=True):
         line = re.search(r'id="regions-link"[^>]*>([^<]*)<', spark) or re.search(
@@ -448,6 +471,43 @@ def test_spark_s_page_says_the_sums_of_ours(past: Past) -> None:
         assert left in texts(ours)
 
 
+def rows(page: str, table: str) -> list[list[str]]:
+    """The cells of a table's body."""
+    body = re.search(rf'(?s)id="{table}".*?<tbody>(.*?)</tbody>', page)
+    assert body is not None, table
+    return [
+        [texts(cell).strip() for cell in re.findall(r"(?s)<td[^>]*>(.*?)</td>", row)]
+        for row in re.findall(r"(?s)<tr>(.*?)</tr>", body[1])
+    ]
+
+
+def card(page: str, name: str) -> str:
+    """The value of a figure, and the small print below it."""
+    found = re.search(rf'(?s)<dd><span id="{name}">(.*?)</dd>', page)
+    assert found is not None, name
+    return texts(found[1])
+
+
+@pytest.mark.browser
+def test_live_tab_history_server_and_report_tell_the_same(past: Past) -> None:
+    live, history = past.pages["/regions/"]
+    for page in (history, past.report_page):
+        for name in ("regions-saved", "regions-predicted"):
+            assert card(page, name) == card(live, name)
+        assert rows(page, "regions-reasons") == rows(live, "regions-reasons") != []
+    assert rows(history, "regions-queries") == rows(live, "regions-queries") != []
+    for path, (then, since) in past.pages.items():
+        if path.startswith("/regions/execution/") and not path.endswith("4711"):
+            told = [texts(page[page.index(">", page.index("regions-to-sql")) :]) for page in (then, since)]
+            assert told[0] == told[1] and "Operators" in told[0], path
+    # What ran, once more in the report's own words.
+    said = texts(past.report_page)
+    assert f"Predicted {past.live['saved']['predicted']:.1f} s" in said
+    for name, words in (("load", "Stored results read"), ("store", "Stores begun")):
+        assert f"{words} {past.live['actions'][name]}" in said
+
+
+@pytest.mark.browser
 def test_a_page_that_cannot_be_made_says_so_and_harms_nothing(past: Past) -> None:
     for page in past.pages["/regions/execution/?id=4711"]:
         assert "This page could not be made: java.lang.ClassCastException" in texts(page)
@@ -456,7 +516,7 @@ def test_a_page_that_cannot_be_made_says_so_and_harms_nothing(past: Past) -> Non
         assert list(told) == ["error"]
     for path, both in past.pages.items():
         if not path.endswith("4711"):
-            assert not any("could not be made" in page for page in both), path
+            assert not any("could not be made" in texts(page) for page in both), path
     assert past.driver.count("the page execution of the Regions tab") == 1, "one warning, however often it is opened"
     assert "Plan Visualization" in past.pages["/SQL/execution/?id=1"][0]
 
@@ -465,7 +525,7 @@ def test_switched_off_there_is_no_tab_and_no_event(tmp_path: Path) -> None:
     application = Application(tmp_path, {"spark.regions.ui.enabled": "false"})
     try:
         assert application.ask("run") == {"rows": 100, "same": True}
-        assert "regions-saved" not in application.ui.get("/regions/")
+        assert "regions-view" not in application.ui.get("/regions/")
         assert ">Regions</a>" not in application.ui.get("/SQL/")
     finally:
         application.end()

@@ -39,38 +39,28 @@ object DecisionsTable {
     )
 
   private def rows(decision: Decision, execution: Option[Long], ran: DecidedAction => Boolean): Seq[InternalRow] = {
-    val refused = decision.refusal.map(r => row(decision, -1, "", "refused", "", -1, r.code, r.detail, execution))
+    def row(node: Int, operator: String, kind: String, entry: String, seconds: Double, why: Refusal, in: Option[Long]) =
+      InternalRow(
+        decision.query,
+        if (node >= 0) node else null,
+        string(operator),
+        string(kind),
+        string(entry),
+        if (seconds >= 0) seconds else null,
+        string(why.code),
+        string(why.detail),
+        in.orNull
+      )
+    val refused = decision.refusal.map(row(-1, "", "refused", "", -1, _, execution))
     val actions = decision.actions.map { a =>
       val kind = if (a.refusal.isEmpty) a.kind else "decline"
-      val detail = a.refusal.map(_.detail).getOrElse(a.detail)
-      row(decision, a.node, a.operator, kind, a.entry, a.savingSeconds, a.refusal.map(_.code).getOrElse(a.reason),
-        detail, execution.filter(_ => ran(a)))
+      row(a.node, a.operator, kind, a.entry, a.savingSeconds, a.refusal.getOrElse(Refusal(a.reason, a.detail)),
+        execution.filter(_ => ran(a)))
     }
     val declines =
-      decision.declines.map(d => row(decision, d.node, d.operator, "decline", "", -1, d.code, d.detail, execution))
+      decision.declines.map(d => row(d.node, d.operator, "decline", "", -1, Refusal(d.code, d.detail), execution))
     refused.toSeq ++ actions ++ declines
   }
-
-  private def row(
-      decision: Decision,
-      node: Int,
-      operator: String,
-      kind: String,
-      entry: String,
-      seconds: Double,
-      code: String,
-      detail: String,
-      execution: Option[Long]): InternalRow = InternalRow(
-    decision.query,
-    if (node >= 0) node else null,
-    string(operator),
-    string(kind),
-    string(entry),
-    if (seconds >= 0) seconds else null,
-    string(code),
-    string(detail),
-    execution.orNull
-  )
 
   private def string(text: String): UTF8String = if (text.isEmpty) null else UTF8String.fromString(text)
 }

@@ -17,8 +17,8 @@ import org.apache.spark.util.JsonProtocol
 /** What lands in the event log: it comes back, it is bounded, and it does not tell what Spark would hide. */
 class EventsSuite extends munit.FunSuite {
   private def tree(json: String): JsonNode = Frames.json.readTree(json)
-  private def texts(hidden: String = ""): Texts =
-    Texts(new SparkConf(false), Option(hidden).filter(_.nonEmpty).map(_.r))
+  private def texts(hidden: String = ""): Redaction =
+    Redaction(new SparkConf(false), Option(hidden).filter(_.nonEmpty).map(_.r))
 
   private def decision(declines: Int, detail: String): Decision = Decision(
     7,
@@ -37,8 +37,18 @@ class EventsSuite extends munit.FunSuite {
     val told = Seq(
       EventBodies.decided(decision(2, "0.02 s"), Nil, 4, texts()),
       SparkListenerRegionsRan(
-        7, 4, 1, "ok", 1.5, 2.5, tree("""[{"id":0,"rows":5}]"""), tree("""[{"entry":"e1"}]"""),
-        tree("[7,6]"), false),
+        7,
+        4,
+        1,
+        "ok",
+        1.5,
+        2.5,
+        tree("""[{"id":0,"rows":5}]"""),
+        tree("""[{"entry":"e1"}]"""),
+        tree("[7,6]"),
+        false,
+        tree("""[{"query":7,"done":{"load":1},"declines":{},"predicted":1.5}]""")
+      ),
       SparkListenerRegionsEntry("e1", "committed", 7, 1, 10, 1L << 40, 2, 0.5, "", ""),
       SparkListenerRegionsState(1, "apply", "markov", tree("""{"a":"b"}"""), tree("""{"healthy":true}"""),
         tree("""{"loads":1}"""), tree("[]"), tree("""{"nodes":[],"edges":[]}"""), false)
@@ -67,7 +77,7 @@ class EventsSuite extends munit.FunSuite {
     assertEquals(event.decision.get("declines").size, EventBodies.mostDeclines)
     assert(event.truncated)
     assert(JsonProtocol.sparkEventToJsonString(event).length < 100 * 700)
-    assertEquals(event.decision.at("/actions/0/detail").asText.length, Texts.longest)
+    assertEquals(event.decision.at("/actions/0/detail").asText.length, Redaction.longest)
     assert(!EventBodies.decided(decision(3, "short"), Nil, -1, texts()).truncated)
   }
 
@@ -80,7 +90,7 @@ class EventsSuite extends munit.FunSuite {
   }
 
   test("values of secret keys are hidden, and a catalog's password") {
-    val shown = Texts.settings(
+    val shown = Redaction.settings(
       new SparkConf(false),
       Seq("spark.regions.token" -> "abc", "spark.regions.recycle.catalog" -> "postgresql://me:hush@host/db"))
     assertEquals(shown("spark.regions.token"), "*********(redacted)")
@@ -100,7 +110,7 @@ class EventsSuite extends munit.FunSuite {
 
   test("a load's measured saving: what it stands for, less its task-seconds over the cores") {
     val savings = new Savings(() => 2)
-    savings.decided(decision(0, ""))
+    assertEquals(savings.decided(decision(0, "")), None)
     assertEqualsDouble(savings.predictedSeconds, 0, 1e-9)
     val plans = RanPlans(Seq(7), Map(LoadMark(7, 2, "e1") -> Observed(Some(5), None, Some(0.5))))
     val message = java.util.Map.of[String, Any]("query", 7L, "outcome", "ok", "seconds", 1.0)
@@ -108,9 +118,11 @@ class EventsSuite extends munit.FunSuite {
     assertEqualsDouble(ran.loads.at("/0/saved").asDouble, 2 - 0.5 / 2, 1e-9)
     assertEqualsDouble(savings.measuredSeconds, 1.75, 1e-9)
     assertEqualsDouble(savings.predictedSeconds, 1.5, 1e-9)
+    assertEquals(ran.sums.toString, """[{"query":7,"done":{"load":1},"declines":{},"predicted":1.5}]""")
     // The same plan runs once more.
-    val Seq(again) = savings.ran(plans, 5, failed = false): @unchecked
-    assertEquals((again.predicted, again.saved, savings.measuredReads), (None, None, 1L))
+    val again = savings.ran(plans, 5, failed = false)
+    assertEquals((again.loads.map(load => (load.predicted, load.saved)), again.sums), (Seq((None, None)), Nil))
+    assertEquals(savings.measuredReads, 1L)
     assertEquals((savings.execution(7), savings.execution(8)), (Some(4L), None))
   }
 
@@ -120,13 +132,37 @@ class EventsSuite extends munit.FunSuite {
     Seq(7L, 8L, 9L).foreach(query => savings.decided(decision(0, "").copy(query = query, actions = both)))
     def seen(query: Long, nodes: Int*): RanPlans =
       RanPlans(Seq(query), nodes.map(LoadMark(query, _, "e1") -> Observed(None, None, Some(0.5))).toMap)
-    savings.ran(seen(7, 1), 4, failed = false)
+    assertEquals(savings.ran(seen(7, 1), 4, failed = false).sums, Seq(Sums(7, Map("load" -> 1), Map.empty, 1.5)))
     assertEquals(both.map(savings.ran(7, _)), Seq(true, false))
     assertEquals((savings.predictedSeconds, savings.measuredSeconds, savings.reads), (1.5, 1.75, 1L))
     val failed = savings.ran(seen(8, 1, 2), 5, failed = true)
-    assertEquals(failed.map(_.saved), Seq(None, None))
+    assertEquals(failed.loads.map(_.saved), Seq(None, None))
     assertEquals((savings.measuredSeconds, savings.reads), (1.75, 3L))
     assert(!both.exists(savings.ran(9, _)))
+  }
+
+  test("a subquery counts with the query that ran it; a stage, and what turned out, at once") {
+    val savings = new Savings(() => 2)
+    val share = DecidedAction("share", 1, "Join", "", 1.0, "SHARED")
+    val store = DecidedAction("store", 0, "Join", "e2", 4.0, "SKI_RENTAL")
+    val failed = share.copy(refusal = Some(Refusal("ATTRIBUTE_CLASH", "")))
+    savings.decided(decision(2, ""))
+    savings.decided(decision(0, "").copy(query = 8))
+    savings.decided(decision(0, "").copy(query = 9, actions = Seq(share, store, failed)))
+    val plans = RanPlans(Seq(9, 7), Map(LoadMark(7, 2, "e1") -> Observed(None, None, None)))
+    assertEquals(
+      savings.ran(plans, 4, failed = false).sums,
+      Seq(Sums(9, Map("share" -> 1, "store" -> 1), Map.empty, 1.0),
+        Sums(7, Map("load" -> 1), Map("TOO_CHEAP" -> 2), 1.5)))
+    val stage = decision(1, "").copy(
+      topic = "skew",
+      actions = Seq(share.copy(kind = "split_by_records"), share.copy(kind = "measured", savingSeconds = -1)))
+    assertEquals(
+      savings.decided(stage),
+      Some(Sums(7, Map("split_by_records" -> 1, "measured" -> 1), Map("TOO_CHEAP" -> 1), 1.0)))
+    val note = decision(0, "").copy(session = "", actions = Seq(store.copy(kind = "committed", savingSeconds = 9)))
+    assertEquals(savings.decided(note), Some(Sums(7, Map("committed" -> 1), Map.empty, 0.0)))
+    assertEquals(savings.predictedSeconds, 3.5)
   }
 
   test("a fault while an event is made ends nothing; what does not fit is counted") {

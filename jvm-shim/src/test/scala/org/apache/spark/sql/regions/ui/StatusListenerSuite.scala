@@ -33,7 +33,8 @@ class StatusListenerSuite extends munit.FunSuite {
       actions: String = "[]",
       declines: String = "[]",
       session: String = "s",
-      topic: String = ""): SparkListenerRegionsDecided =
+      topic: String = "",
+      sums: JsonNode = null): SparkListenerRegionsDecided =
     SparkListenerRegionsDecided(
       query,
       execution,
@@ -41,12 +42,21 @@ class StatusListenerSuite extends munit.FunSuite {
       tree(s"""{"query":$query,"session":"$session","topic":"$topic","planningMillis":12.5,"actions":$actions,
               |"declines":$declines,"refusal":null}""".stripMargin),
       tree("""[{"id":0,"operator":"Join","children":[]}]"""),
-      false
+      false,
+      sums
     )
 
-  private def ran(query: Long, execution: Long, loads: String = "[]", queries: String = "[]"): SparkListenerRegionsRan =
-    SparkListenerRegionsRan(
-      query, execution, 2000, "ok", 2.5, 4, tree("""[{"id":0,"rows":3}]"""), tree(loads), tree(queries), false)
+  private def ran(
+      query: Long,
+      execution: Long,
+      loads: String = "[]",
+      queries: String = "[]",
+      sums: Seq[JsonNode] = Nil): SparkListenerRegionsRan =
+    SparkListenerRegionsRan(query, execution, 2000, "ok", 2.5, 4, tree("""[{"id":0,"rows":3}]"""), tree(loads),
+      tree(queries), false, Trees.array(sums))
+
+  private def sums(query: Long, kind: String, predicted: Double, declines: String = "{}"): JsonNode =
+    tree(s"""{"query":$query,"done":{"$kind":1},"declines":$declines,"predicted":$predicted}""")
 
   private def entry(name: String, state: String, query: Long = 1, time: Long = 3000): SparkListenerRegionsEntry =
     SparkListenerRegionsEntry(
@@ -59,19 +69,20 @@ class StatusListenerSuite extends munit.FunSuite {
   private val load = """[{"kind":"load","entry":"e1","savingSeconds":2.0,"refusal":null}]"""
 
   test("a decision before its execution is known is found by the execution once it ran") {
-    val filled = new Filled().told(decided(1, -1, load), ran(1, 9, """[{"entry":"e1","predicted":2.0,"saved":1.5}]"""))
+    val loads = """[{"entry":"e1","predicted":2.0,"saved":1.5}]"""
+    val filled = new Filled().told(decided(1, -1, load), ran(1, 9, loads, sums = Seq(sums(1, "load", 2))))
     val Seq(query) = filled.store.ofExecution(9): @unchecked
     assertEquals((query.query, query.outcome, query.saved, query.predicted), (1L, "ok", 1.5, 2.0))
     assertEquals(filled.store.ofExecution(-1), Nil)
-    val sums = filled.store.totals
-    assertEquals((sums.queries, sums.predicted, sums.saved, sums.loadsMeasured), (1, 2.0, 1.5, 1))
+    val all = filled.store.totals
+    assertEquals((all.queries, all.predicted, all.saved, all.loadsMeasured), (1, 2.0, 1.5, 1))
   }
 
   test("the end may be heard before the decision") {
-    val filled = new Filled().told(ran(1, 9), decided(1, -1, load))
+    val filled = new Filled().told(ran(1, 9, sums = Seq(sums(1, "load", 2))), decided(1, -1, load))
     val query = filled.store.query(1).get
     assertEquals((query.executionId, query.outcome, query.seconds, query.operators), (9L, "ok", 2.5, 1))
-    assertEquals(query.applied, Map("load" -> "1"))
+    assertEquals((query.applied, query.done, query.predicted), (Map("load" -> 1), Map("load" -> 1), 2.0))
   }
 
   test("what was decided counts once it ran: a subquery with its query, and no plan that was only made") {
@@ -79,13 +90,13 @@ class StatusListenerSuite extends munit.FunSuite {
     val both = """[{"kind":"load","node":3,"entry":"e2","savingSeconds":1.0,"refusal":null},
                  |{"kind":"load","node":4,"entry":"e2","savingSeconds":1.0,"refusal":null}]""".stripMargin
     val filled = new Filled().told(subqueries :+ decided(3, 5, both): _*)
-    assertEquals((filled.store.totals.predicted, filled.store.totals.actions), (0.0, Map.empty[String, String]))
+    assertEquals((filled.store.totals.predicted, filled.store.totals.actions), (0.0, Map.empty[String, Int]))
     val places = """[{"query":1,"node":-1,"entry":"e1","predicted":2.0,"saved":1.5},
                    |{"query":3,"node":4,"entry":"e2","predicted":1.0}]""".stripMargin
-    filled.told(ran(3, 5, places, "[3,1]"))
-    val sums = filled.store.totals
-    assertEquals((sums.queries, sums.predicted, sums.saved, sums.loadsMeasured), (3, 3.0, 1.5, 1))
-    assertEquals((sums.actions, sums.declines), (Map("load" -> "2"), Map("TOO_CHEAP" -> "1")))
+    filled.told(ran(3, 5, places, "[3,1]", Seq(sums(3, "load", 1), sums(1, "load", 2, """{"TOO_CHEAP":1}"""))))
+    val all = filled.store.totals
+    assertEquals((all.queries, all.predicted, all.saved, all.loadsMeasured), (3, 3.0, 1.5, 1))
+    assertEquals((all.actions, all.declines), (Map("load" -> 2), Map("TOO_CHEAP" -> 1)))
     val parts = filled.store.ofExecution(5).map(q => (q.query, q.partOf, q.predicted, q.outcome))
     assertEquals(parts, Seq((1L, 3L, 2.0, ""), (2L, -1L, 0.0, ""), (3L, 3L, 1.0, "ok")))
     // Collected once more, it is still the same plan.
@@ -95,15 +106,19 @@ class StatusListenerSuite extends munit.FunSuite {
 
   test("what turns out later is added to its query and counts as no query") {
     val note = decided(1, -1, """[{"kind":"committed","entry":"e1","savingSeconds":-1,"refusal":null}]""", session = "")
-    val filled = new Filled().told(decided(1, 3), note, decided(1, -1, topic = "skew"))
+    val stage = decided(1, -1, topic = "skew", sums = sums(1, "split_by_records", 0.5))
+    val filled = new Filled().told(decided(1, 3), note, stage)
     val query = filled.store.query(1).get
+    assertEquals((query.done, query.predicted), (Map("split_by_records" -> 1), 0.5))
+    assertEquals(filled.store.totals.predicted, 0.5)
     assertEquals((filled.store.totals.queries, query.executionId, query.planningMillis), (1, 3L, 12.5))
     assertEquals(Packed.open(query.decisions).size, 3)
   }
 
   test("no more queries are kept than Spark keeps executions; sums go on") {
     val filled = new Filled(retained = 50)
-    (1L to 200L).foreach(n => filled.told(decided(n, n, load), ran(n, n, """[{"entry":"e1"}]""")))
+    (1L to 200L).foreach(n =>
+      filled.told(decided(n, n, load), ran(n, n, """[{"entry":"e1"}]""", sums = Seq(sums(n, "load", 2)))))
     assert(filled.store.queryCount <= 51, filled.store.queryCount)
     assert(filled.store.query(200).isDefined && filled.store.query(1).isEmpty)
     assertEquals((filled.store.totals.queries, filled.store.totals.predicted), (200, 400.0))
@@ -159,7 +174,8 @@ class StatusListenerSuite extends munit.FunSuite {
     val serializer = new KVUtils.KVStoreScalaSerializer
     val query = filled.store.query(1).get
     val again = serializer.deserialize(serializer.serialize(query), classOf[QueryRecord])
-    assertEquals((again.query, again.executionId, again.applied, again.saved.isNaN), (1L, 5L, Map("load" -> "1"), true))
+    assertEquals((again.query, again.executionId, again.saved.isNaN), (1L, 5L, true))
+    assertEquals(again.applied.map { case (kind, times) => kind -> (times + 1) }, Map("load" -> 2))
     assertEquals(Packed.open(again.nodes), Packed.open(query.nodes))
     val known = filled.store.entry("e1").get
     assertEquals(serializer.deserialize(serializer.serialize(known), classOf[EntryRecord]).bytes, 100L)

@@ -3,11 +3,11 @@ package org.apache.spark.sql.regions.ui.events
 import java.util.{Map => JMap}
 
 import com.fasterxml.jackson.databind.JsonNode
-import com.fasterxml.jackson.databind.node.{ArrayNode, ObjectNode}
+import com.fasterxml.jackson.databind.node.ObjectNode
 
 import org.apache.spark.sql.regions.{Decision, SignedNode}
 import org.apache.spark.sql.regions.bridge.Frames
-import org.apache.spark.sql.regions.ui.Trees.elements
+import org.apache.spark.sql.regions.ui.Trees._
 
 /** Events out of what the shim knows; each bounded, each with redacted texts. */
 object EventBodies {
@@ -24,39 +24,40 @@ object EventBodies {
       decision: Decision,
       nodes: Seq[SignedNode],
       executionId: Long,
-      texts: Texts): SparkListenerRegionsDecided = {
+      redaction: Redaction,
+      sums: Option[Sums] = None): SparkListenerRegionsDecided = {
     val bounded = decision.copy(
-      actions = texts.first(decision.actions, mostActions),
-      declines = texts.first(decision.declines, mostDeclines))
-    val plan = array(texts.first(nodes, mostNodes).map { node =>
-      val fields = Frames.json.createObjectNode()
-      fields.put("id", node.id).put("operator", texts(node.operator))
-      fields.set[JsonNode]("children", Frames.json.valueToTree[JsonNode](node.children))
-      fields.put("label", texts(node.plan.simpleString(labelFields)))
+      actions = redaction.first(decision.actions, mostActions),
+      declines = redaction.first(decision.declines, mostDeclines))
+    val plan = array(redaction.first(nodes, mostNodes).map { node =>
+      val label = redaction(node.plan.simpleString(labelFields))
+      val fields =
+        record("id" -> node.id, "operator" -> redaction(node.operator), "children" -> node.children, "label" -> label)
       node.signature.foreach(signature => fields.put("lineage", signature.lineage))
       fields
     })
-    val tree = texts(Frames.json.valueToTree[JsonNode](bounded))
-    SparkListenerRegionsDecided(decision.query, executionId, decision.epochMillis, tree, plan, texts.truncated)
+    val tree = redaction(Frames.json.valueToTree[JsonNode](bounded))
+    SparkListenerRegionsDecided(decision.query, executionId, decision.epochMillis, tree, plan, redaction.truncated,
+      sums.map(Frames.json.valueToTree[JsonNode](_)).orNull)
   }
 
   /**
    * @param message the `executed` event of docs/protocol.md
    * @param queries numbers of the plans that ran in the execution
+   * @param came what the execution adds to the sums
    */
   def ran(
       message: JMap[String, Any],
       queries: Seq[Long],
-      reads: Seq[RanLoad],
+      came: RanSums,
       executionId: Long,
       time: Long,
-      texts: Texts): SparkListenerRegionsRan = {
+      redaction: Redaction): SparkListenerRegionsRan = {
     val tree = Frames.json.valueToTree[JsonNode](message)
     val nodes =
-      texts.first(elements(tree.path("nodes")), mostNodes).map(copied(_, ranFacts))
-    val loads = texts.first(reads, mostActions).map { load =>
-      val fields = Frames.json.createObjectNode()
-      fields.put("query", load.mark.query).put("node", load.mark.node).put("entry", load.mark.entry)
+      redaction.first(elements(tree.path("nodes")), mostNodes).map(copied(_, ranFacts))
+    val loads = redaction.first(came.loads, mostActions).map { load =>
+      val fields = record("query" -> load.mark.query, "node" -> load.mark.node, "entry" -> load.mark.entry)
       load.observed.seconds.foreach(fields.put("seconds", _))
       load.observed.rows.foreach(fields.put("rows", _))
       load.observed.bytes.foreach(fields.put("bytes", _))
@@ -73,29 +74,22 @@ object EventBodies {
       tree.path("taskSeconds").asDouble,
       array(nodes),
       array(loads),
-      Frames.json.valueToTree[JsonNode](texts.first(queries, mostActions)),
-      texts.truncated
+      Frames.json.valueToTree[JsonNode](redaction.first(queries, mostActions)),
+      redaction.truncated,
+      Frames.json.valueToTree[JsonNode](came.sums)
     )
   }
 
   /** The planner's entries and graph, kept within bounds whatever it sends. */
-  def listed(answer: JsonNode, texts: Texts): (JsonNode, JsonNode) = {
-    val entries = array(texts.first(elements(answer.path("entryList")), mostEntries))
-    val graph = Frames.json.createObjectNode()
-    graph.set[JsonNode]("nodes", array(texts.first(elements(answer.path("graph").path("nodes")), mostGraphNodes)))
-    graph.set[JsonNode]("edges", array(texts.first(elements(answer.path("graph").path("edges")), mostGraphEdges)))
-    (texts(entries), texts(graph))
+  def listed(answer: JsonNode, redaction: Redaction): (JsonNode, JsonNode) = {
+    val graph = record(
+      "nodes" -> redaction.first(answer.path("graph").items("nodes"), mostGraphNodes),
+      "edges" -> redaction.first(answer.path("graph").items("edges"), mostGraphEdges)
+    )
+    (redaction(array(redaction.first(answer.items("entryList"), mostEntries))), redaction(graph))
   }
 
-  private def copied(from: JsonNode, names: Seq[String]): ObjectNode = {
-    val fields = Frames.json.createObjectNode()
-    names.foreach(name => Option(from.get(name)).foreach(fields.set[JsonNode](name, _)))
-    fields
-  }
+  private def copied(from: JsonNode, names: Seq[String]): ObjectNode =
+    record(names.flatMap(name => Option(from.get(name)).map(name -> _)): _*)
 
-  def array(items: Seq[JsonNode]): ArrayNode = {
-    val result = Frames.json.createArrayNode()
-    items.foreach(result.add)
-    result
-  }
 }

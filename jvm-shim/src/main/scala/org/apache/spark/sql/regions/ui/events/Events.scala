@@ -16,6 +16,7 @@ import org.apache.spark.scheduler.SparkListenerEvent
  * @param decision as `explain` shows it with `spark.regions.explain.format=json`
  * @param nodes `[{id, operator, children, label, lineage}]` of the signed plan, the root first
  * @param truncated whether something was cut to keep the event small
+ * @param sums [[Sums]], null where the plan has to run first
  */
 @JsonIgnoreProperties(ignoreUnknown = true)
 final case class SparkListenerRegionsDecided(
@@ -24,7 +25,8 @@ final case class SparkListenerRegionsDecided(
     time: Long,
     decision: JsonNode,
     nodes: JsonNode,
-    truncated: Boolean)
+    truncated: Boolean,
+    sums: JsonNode = null)
     extends SparkListenerEvent
 
 /**
@@ -37,6 +39,7 @@ final case class SparkListenerRegionsDecided(
  * @param loads `[{query, node, entry, seconds, rows, bytes, predicted, saved}]`: each place that read, with the task-seconds of the
  *   read, and the seconds of saving that were predicted and measured, where known
  * @param queries numbers of all plans that ran in the execution: the query itself, then its subqueries
+ * @param sums `[`[[Sums]]`]` of those that ran for the first time
  */
 @JsonIgnoreProperties(ignoreUnknown = true)
 final case class SparkListenerRegionsRan(
@@ -49,7 +52,8 @@ final case class SparkListenerRegionsRan(
     nodes: JsonNode,
     loads: JsonNode,
     queries: JsonNode,
-    truncated: Boolean)
+    truncated: Boolean,
+    sums: JsonNode = null)
     extends SparkListenerEvent
 
 /**

@@ -17,7 +17,7 @@ import org.apache.spark.sql.regions.profile.RanPlans
  * log, or `spark.regions.ui.enabled=false`.
  */
 final class RegionsEvents(sc: SparkContext, state: StateReport) {
-  private val heard = sc.conf.get(RegionsConf.uiEnabled) && (sc.ui.isDefined || sc.isEventLogEnabled)
+  private val reported = sc.conf.get(RegionsConf.uiEnabled) && (sc.ui.isDefined || sc.isEventLogEnabled)
   private val cores = new LastCores(sc)
   val savings = new Savings(cores)
   private val schedule = new StateSchedule(RegionsEvents.stateMillis)
@@ -27,7 +27,7 @@ final class RegionsEvents(sc: SparkContext, state: StateReport) {
   private val late = new ConcurrentLinkedQueue[SparkListenerEvent]()
   @volatile private var closing = false
 
-  if (heard && sc.isEventLogEnabled) sc.listenerBus.addToEventLogQueue(
+  if (reported && sc.isEventLogEnabled) sc.listenerBus.addToEventLogQueue(
     new SparkListener {
       override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit =
         Guard.run(sc.conf, "the last events of the Regions tab") {
@@ -38,7 +38,7 @@ final class RegionsEvents(sc: SparkContext, state: StateReport) {
     })
 
   private def post(event: SparkListenerEvent): Unit =
-    if (heard) {
+    if (reported) {
       // The bus closes some time after the context says that it stops, and takes no event from then on.
       if ((closing || sc.isStopped) && sc.isEventLogEnabled) late.add(event) else sc.listenerBus.post(event)
     }
@@ -48,22 +48,22 @@ final class RegionsEvents(sc: SparkContext, state: StateReport) {
   /** Called on the thread that plans the query, which knows the execution if there is one yet. */
   def decided(decision: Decision, nodes: Seq[SignedNode]): Unit = {
     cores()
-    savings.decided(decision)
+    val sums = savings.decided(decision)
     schedule.changed()
-    if (heard) {
+    if (reported) {
       val execution = RegionsEvents.executionOf(sc)
       val hidden = RegionsEvents.hidden()
-      poster.offer(() => EventBodies.decided(decision, nodes, execution, Texts(sc.conf, hidden)))
+      poster.offer(() => EventBodies.decided(decision, nodes, execution, Redaction(sc.conf, hidden), sums))
     }
   }
 
   /** @param message the `executed` event of docs/protocol.md */
   def ran(message: JMap[String, Any], plans: RanPlans, execution: Long): Unit = {
     schedule.changed()
-    val loads = savings.ran(plans, execution, failed = message.get("outcome") != "ok")
-    if (heard) {
+    val came = savings.ran(plans, execution, failed = message.get("outcome") != "ok")
+    if (reported) {
       val time = System.currentTimeMillis()
-      poster.offer(() => EventBodies.ran(message, plans.queries, loads, execution, time, Texts(sc)))
+      poster.offer(() => EventBodies.ran(message, plans.queries, came, execution, time, Redaction(sc)))
     }
   }
 
@@ -77,28 +77,28 @@ final class RegionsEvents(sc: SparkContext, state: StateReport) {
       seconds: Double = 0,
       why: Refusal = Refusal("")): Unit = {
     schedule.changed()
-    if (heard) {
-      val (time, texts) = (System.currentTimeMillis(), Texts(sc))
+    if (reported) {
+      val (time, redaction) = (System.currentTimeMillis(), Redaction(sc))
       poster.offer(() =>
         SparkListenerRegionsEntry(
-          entry, state, query, time, rows, bytes, files, seconds, why.code, texts(why.detail)))
+          entry, state, query, time, rows, bytes, files, seconds, why.code, redaction(why.detail)))
     }
   }
 
-  private def stateIfDue(): Unit = if (schedule.due(state.health)) tellState(last = false)
+  private def stateIfDue(): Unit = if (schedule.due(state.health)) reportState(last = false)
 
-  private def tellState(last: Boolean): Unit = {
-    val told = state(last)
-    schedule.told(told.entries.size + told.graph.path("nodes").size + told.graph.path("edges").size)
+  private def reportState(last: Boolean): Unit = {
+    val event = state(last)
+    schedule.reported(event.entries.size + event.graph.path("nodes").size + event.graph.path("edges").size)
     if (state.stale) schedule.changed()
-    post(told)
+    post(event)
   }
 
   /** The last word, while the planner still answers. */
   def close(): Unit = {
     closing = true
     poster.close(2000)
-    Guard.run(sc.conf, "the last event of the Regions tab")(tellState(last = true))
+    Guard.run(sc.conf, "the last event of the Regions tab")(reportState(last = true))
   }
 }
 
@@ -110,4 +110,15 @@ object RegionsEvents {
 
   /** What this session hides in the texts of its plans. */
   private def hidden(): Option[Regex] = SQLConf.get.stringRedactionPattern
+}
+
+/** Tasks that run at once; as they were last seen, once the context has stopped and cannot be asked any more. */
+private final class LastCores(sc: SparkContext) extends (() => Int) {
+  @volatile private var seen = 1
+
+  override def apply(): Int = {
+    try seen = sc.defaultParallelism
+    catch { case _: IllegalStateException if sc.isStopped => }
+    seen
+  }
 }

@@ -3,11 +3,13 @@ package org.apache.spark.sql.regions.ui.events
 import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.JsonNode
+import com.fasterxml.jackson.databind.node.ObjectNode
 
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.regions.{Counters, RegionsConf, RegionsRuntime, Shim}
 import org.apache.spark.sql.regions.bridge.{Frames, PlannerClient}
+import org.apache.spark.sql.regions.ui.Trees._
 
 /** How things stand, with what only the planner knows; and the planner's last figures, for the metrics. */
 final class StateReport(sc: SparkContext, planner: PlannerClient, counters: Counters) {
@@ -27,20 +29,20 @@ final class StateReport(sc: SparkContext, planner: PlannerClient, counters: Coun
 
   /** @param end whether the planner shall look at everything anew, since nobody will ask again */
   def apply(end: Boolean): SparkListenerRegionsState = {
-    val texts = Texts(sc)
+    val redaction = Redaction(sc)
     val answer = ask(end)
-    val (entries, graph) = EventBodies.listed(answer, texts)
+    val (entries, graph) = EventBodies.listed(answer, redaction)
     val settings = confs
     SparkListenerRegionsState(
       System.currentTimeMillis(),
       settings.getOrElse(RegionsConf.mode.key, ""),
       settings.getOrElse(RegionsConf.recycleStrategy.key, ""),
-      tree(Texts.settings(sc.conf, settings.toSeq.sortBy(_._1))),
-      texts(plannerFacts(answer)),
-      tree(counters.snapshot.toMap),
+      sorted(Redaction.settings(sc.conf, settings.toSeq.sortBy(_._1))),
+      redaction(plannerFacts(answer)),
+      sorted(counters.snapshot.toMap),
       entries,
       graph,
-      texts.truncated || answer.path("truncated").asBoolean(false)
+      redaction.truncated || answer.path("truncated").asBoolean(false)
     )
   }
 
@@ -55,15 +57,16 @@ final class StateReport(sc: SparkContext, planner: PlannerClient, counters: Coun
   }
 
   private def plannerFacts(answer: JsonNode): JsonNode = {
-    val facts = Frames.json.createObjectNode()
-    facts.put("healthy", planner.stateName == "up")
-    facts.put("state", planner.stateName)
-    facts.put("restarts", planner.restarts)
-    facts.put("version", planner.plannerVersion.getOrElse(""))
-    facts.put("shim", Shim.version)
-    facts.put("startupMillis", planner.startupMillis.getOrElse(-1L))
-    facts.put("observationsDropped", planner.observationsDropped)
-    facts.put("storeDir", RegionsRuntime.storeDir(sc))
+    val facts = record(
+      "healthy" -> (planner.stateName == "up"),
+      "state" -> planner.stateName,
+      "restarts" -> planner.restarts,
+      "version" -> planner.plannerVersion.getOrElse(""),
+      "shim" -> Shim.version,
+      "startupMillis" -> planner.startupMillis.getOrElse(-1L),
+      "observationsDropped" -> planner.observationsDropped,
+      "storeDir" -> RegionsRuntime.storeDir(sc)
+    )
     planner.refusal.foreach(why => facts.put("reason", s"${why.code}: ${why.detail}"))
     asked.foreach(name => Option(answer.get(name)).foreach(facts.set[JsonNode](name, _)))
     facts
@@ -78,11 +81,7 @@ final class StateReport(sc: SparkContext, planner: PlannerClient, counters: Coun
     }.toMap
   }
 
-  private def tree(pairs: Map[String, Any]): JsonNode = {
-    val fields = Frames.json.createObjectNode()
-    pairs.toSeq.sortBy(_._1).foreach { case (key, value) => fields.set[JsonNode](key, Frames.json.valueToTree(value)) }
-    fields
-  }
+  private def sorted(pairs: Map[String, Any]): ObjectNode = record(pairs.toSeq.sortBy(_._1): _*)
 }
 
 private object StateReport {

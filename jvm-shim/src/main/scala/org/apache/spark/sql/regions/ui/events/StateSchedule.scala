@@ -20,7 +20,7 @@ private[ui] final class StateSchedule(intervalMillis: Long, now: () => Long = ()
   }
 
   /** @param items entries, operators and edges of the state */
-  def told(items: Int): Unit = synchronized {
+  def reported(items: Int): Unit = synchronized {
     pending = false
     next = now() + math.max(intervalMillis, items * millisPerItem)
   }

@@ -46,15 +46,15 @@ private[pages] final case class Execution(
   def declined: Int = counted.map(_.declined).sum
   def predicted: Double = ran.map(_.predicted).sum
   def saved: Option[Double] = Some(ran.map(_.saved).filterNot(_.isNaN)).filter(_.nonEmpty).map(_.sum)
-  def seconds: Option[Double] = Some(main.seconds).filter(_ >= 0).orElse(if (ended) wallSeconds else None)
+  def seconds: Option[Double] = main.ended(_.seconds).orElse(if (ended) wallSeconds else None)
   def ended: Boolean = status == "ok" || status == "failed"
 
   /** Kinds of actions with how many of each: at places that ran, or as decided on the main query where it has not ended. */
   def done: Map[String, Int] = sums(if (ran.isEmpty) Seq(main.applied) else ran.map(_.done))
   def counts: Boolean = ran.nonEmpty
 
-  private def sums(all: Seq[Map[String, String]]): Map[String, Int] =
-    all.flatten.groupMapReduce(_._1)(_._2.toInt)(_ + _)
+  private def sums(all: Seq[Map[String, Int]]): Map[String, Int] =
+    all.flatten.groupMapReduce(_._1)(_._2)(_ + _)
 }
 
 /** Spark's own knowledge of the executions: their texts, and whether and how they ended. */

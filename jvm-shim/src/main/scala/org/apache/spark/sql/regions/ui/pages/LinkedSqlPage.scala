@@ -28,11 +28,9 @@ private[ui] final class LinkedSqlPage(sql: SQLTab, regions: RegionsTab) extends 
     Option(request.getParameter("id")).flatMap(_.toLongOption) match {
       case None => page
       case Some(execution) =>
-        val links = new Links(request, regions)
-        val what = regions.facts.sums(execution).map(Words.summary).getOrElse("nothing was decided on it")
-        val line = <p class="mb-2"><strong>Regions: </strong><a id="regions-link" href={links.query(-1, execution)}>{
-          what
-        }</a></p>
+        val what = regions.data.sums(execution).map(Labels.summary).getOrElse("nothing was decided on it")
+        val ours = s"${regions.root(request)}/${RegionsTab.prefix}/execution/?id=$execution"
+        val line = <p class="mb-2"><strong>Regions: </strong><a id="regions-link" href={ours}>{what}</a></p>
         LinkedSqlPage.beforeContent(page, line)
     }
 }

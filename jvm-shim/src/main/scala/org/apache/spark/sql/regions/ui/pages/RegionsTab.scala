@@ -2,7 +2,7 @@ package org.apache.spark.sql.regions.ui.pages
 
 import jakarta.servlet.http.HttpServletRequest
 
-import scala.xml.{Node, NodeSeq, Text}
+import scala.xml.Node
 
 import com.fasterxml.jackson.databind.node.ObjectNode
 import org.json4s.JValue
@@ -10,10 +10,8 @@ import org.json4s.jackson.JsonMethods
 
 import org.apache.spark.sql.execution.ui.SQLAppStatusStore
 import org.apache.spark.sql.regions.Guard
-import org.apache.spark.sql.regions.bridge.Frames
-import org.apache.spark.sql.regions.ui.picture.PictureScript
+import org.apache.spark.sql.regions.ui.Trees._
 import org.apache.spark.sql.regions.ui.store.RegionsStore
-import org.apache.spark.status.ElementTrackingStore
 import org.apache.spark.ui.{SparkUI, SparkUITab, UIUtils, WebUIPage}
 import org.apache.spark.util.kvstore.KVStore
 
@@ -23,112 +21,74 @@ final class RegionsTab(ui: SparkUI) extends SparkUITab(ui, RegionsTab.prefix) {
   override def displayOrder: Int = 1
 
   private val kvstore: KVStore = ui.store.store
-  val store = new RegionsStore(kvstore)
-  private[pages] val facts = new Facts(store, new SQLAppStatusStore(kvstore), ui.store)
+  private[pages] val data = new PageData(new RegionsStore(kvstore), new SQLAppStatusStore(kvstore), ui.store)
 
-  attachPage(new OverviewPage(this))
-  attachPage(new QueryPage(this))
-  attachPage(new CachePage(this))
-  attachPage(new GraphPage(this))
-  attachPage(new LostPage(this))
+  Seq(
+    new RegionsPage(this, "", "Regions", data.overview),
+    new RegionsPage(this, "execution", "Regions of a query", data.execution),
+    new RegionsPage(this, "cache", "Recycling cache", _ => data.cache),
+    new RegionsPage(this, "graph", "Operator graph", _ => data.graph),
+    new RegionsPage(this, "lost", "Decisions that lost", _ => data.lost)
+  ).foreach(attachPage)
   ui.attachTab(this)
+
+  /** Where the UI is, also behind a proxy and in the History Server. */
+  private[pages] def root(request: HttpServletRequest): String = UIUtils.prependBaseUri(request, basePath)
 }
 
 object RegionsTab {
   val prefix = "regions"
 
-  /** Once for each UI, and only where there is Spark's own store behind it. */
+  /** Once for each UI. */
   def attach(ui: SparkUI): Option[RegionsTab] =
     if (ui.getTabs.exists(_.prefix == prefix)) None
-    else ui.store.store match {
-      case _: ElementTrackingStore | _: KVStore => Some(new RegionsTab(ui))
-      case _ => None
-    }
+    else Some(new RegionsTab(ui))
 }
 
-/** A page of the tab: a JSON tree, and HTML made from it. A fault while it is made is a sentence on the page. */
-private[pages] abstract class FactsPage(tab: RegionsTab, path: String, title: String) extends WebUIPage(path) {
+/**
+ * A page of the tab: a JSON tree, which is served as it is, and stands in the page that [[View]] draws. A fault while it is made is a
+ * sentence on the page.
+ *
+ * @param title where the tree has no `title` of its own
+ * @param data throws [[RegionsPage.WrongRequest]], whose message is shown
+ */
+private[pages] final class RegionsPage(
+    tab: RegionsTab,
+    path: String,
+    title: String,
+    data: RegionsPage.Numbers => ObjectNode)
+    extends WebUIPage(path) {
 
-  /** @throws FactsPage.WrongRequest its message is shown */
-  protected def facts(request: HttpServletRequest): ObjectNode
+  override def renderJson(request: HttpServletRequest): JValue =
+    JsonMethods.fromJsonNode(made(request).fold(failed, identity))
 
-  protected def content(facts: ObjectNode, links: Links): NodeSeq
-
-  protected def titleOf(facts: ObjectNode): String = title
-
-  final override def renderJson(request: HttpServletRequest): JValue =
-    guarded(JsonMethods.fromJsonNode(facts(request)))(error =>
-      JsonMethods.fromJsonNode(Frames.json.createObjectNode().put("error", error.toString)))
-
-  final override def render(request: HttpServletRequest): Seq[Node] = {
-    val links = new Links(request, tab)
-    val (shown, body) = guarded {
-      val known = facts(request)
-      (titleOf(known), content(known, links))
-    } { error =>
-      val told: NodeSeq =
-        <p class="regions-bad" role="alert">This page could not be made: {error.toString}. The log of the driver (of
-        the History Server for a past application) has more; the application itself is not concerned.</p>
-      (title, told)
-    }
-    UIUtils.headerSparkPage(
-      request, shown, PictureScript.style ++ navigation(links) ++ body ++ PictureScript.script, tab)
+  override def render(request: HttpServletRequest): Seq[Node] = {
+    val tree = made(request)
+    val shown = tree.toOption.map(_.text("title")).filter(_.nonEmpty).getOrElse(title)
+    UIUtils.headerSparkPage(request, shown, View(path, tab.root(request), tree), tab)
   }
 
-  private def guarded[T](made: => T)(otherwise: Throwable => T): T =
-    try made
+  private def made(request: HttpServletRequest): Either[Throwable, ObjectNode] =
+    try Right(data(RegionsPage.number(request, _)))
     catch {
-      case wrong: FactsPage.WrongRequest => throw wrong
+      case wrong: RegionsPage.WrongRequest => throw wrong
       case error: Throwable if Guard.isOurs(error) =>
         Guard.warnOnce(s"the page $path of the Regions tab", error)
-        otherwise(error)
+        Left(error)
     }
 
-  private def navigation(links: Links): Node =
-    <nav aria-label="Regions pages"><ul class="nav nav-pills mb-3">{
-      FactsPage.all.map { case (target, name) =>
-        val here = target == path
-        <li class="nav-item"><a class={if (here) "nav-link active py-1" else "nav-link py-1"} href={links.page(target)}
-            aria-current={if (here) Some(Text("page")) else None}>{name}</a></li>
-      }
-    }</ul></nav>
-
-  protected def number(request: HttpServletRequest, name: String): Option[Long] =
-    Option(request.getParameter(name)).filter(_.nonEmpty).map { text =>
-      text.toLongOption.getOrElse(throw new FactsPage.WrongRequest(s"$name should be a number"))
-    }
+  private def failed(error: Throwable): ObjectNode = record("error" -> error.toString)
 }
 
-private[pages] object FactsPage {
+private[pages] object RegionsPage {
 
   /** Told by Spark as a bad request. */
   final class WrongRequest(message: String) extends IllegalArgumentException(message)
 
-  val all: Seq[(String, String)] =
-    Seq("" -> "Overview", "cache" -> "Recycling cache", "graph" -> "Operator graph", "lost" -> "Decisions that lost")
-}
+  /** The numbers of a request by their names. */
+  type Numbers = String => Option[Long]
 
-/** Where things are, also behind a proxy and in the History Server. */
-private[pages] final class Links(request: HttpServletRequest, tab: RegionsTab) {
-  private val root = UIUtils.prependBaseUri(request, tab.basePath)
-
-  def page(path: String): String = s"$root/${RegionsTab.prefix}/" + (if (path.isEmpty) "" else s"$path/")
-  def json(path: String, parameters: String = ""): String = s"${page(path)}json" + parameters
-  def sql(execution: Long): String = s"$root/SQL/execution/?id=$execution"
-  def stage(id: Long, attempt: Long): String = s"$root/stages/stage/?id=$id&attempt=$attempt"
-
-  /** Our page of a query, by the execution where it has one. */
-  def query(query: Long, execution: Long): String =
-    page("execution") + (if (execution >= 0) s"?id=$execution" else s"?query=$query")
-
-  def entry(name: String): String = page("cache") + s"#entry-$name"
-
-  def toQuery(query: Long, execution: Long): NodeSeq =
-    if (query < 0) NodeSeq.Empty else <a href={this.query(query, execution)}>{query.toString}</a>
-
-  def toSql(execution: Long): NodeSeq =
-    if (execution < 0) NodeSeq.Empty else <a href={sql(execution)}>{execution.toString}</a>
-
-  def toJson(path: String, parameters: String = ""): Node =
-    <p class="mt-3"><a href={json(path, parameters)}>The same as JSON</a></p>
+  private def number(request: HttpServletRequest, name: String): Option[Long] =
+    Option(request.getParameter(name)).filter(_.nonEmpty)
+      .map(_.toLongOption.getOrElse(throw new WrongRequest(s"$name should be a number")))
 }

@@ -29,26 +29,30 @@ import org.apache.spark.util.kvstore.KVIndex
  * @param nodes of the plan, packed
  * @param ran measurements, packed
  */
-final class QueryRecord(
-    @KVIndexParam val query: Long,
-    @KVIndexParam("execution") val executionId: Long,
-    val partOf: Long,
-    val time: Long,
-    val planningMillis: Double,
-    val operators: Int,
-    val applied: Map[String, String],
-    val done: Map[String, String],
-    val declined: Int,
-    val refusal: String,
-    val predicted: Double,
-    val saved: Double,
-    val outcome: String,
-    val seconds: Double,
-    val taskSeconds: Double,
-    val truncated: Boolean,
-    val decisions: Array[Byte],
-    val nodes: Array[Byte],
-    val ran: Array[Byte])
+final case class QueryRecord(
+    @KVIndexParam query: Long,
+    @KVIndexParam("execution") executionId: Long = -1,
+    partOf: Long = -1,
+    time: Long,
+    planningMillis: Double = 0,
+    operators: Int = 0,
+    applied: Map[String, Int] = Map.empty,
+    done: Map[String, Int] = Map.empty,
+    declined: Int = 0,
+    refusal: String = "",
+    predicted: Double = 0,
+    saved: Double = Double.NaN,
+    outcome: String = "",
+    seconds: Double = -1,
+    taskSeconds: Double = 0,
+    truncated: Boolean = false,
+    decisions: Array[Byte] = null,
+    nodes: Array[Byte] = null,
+    ran: Array[Byte] = null) {
+
+  /** A figure that is known when the query has ended. */
+  private[ui] def ended(figure: QueryRecord => Double): Option[Double] = if (seconds < 0) None else Some(figure(this))
+}
 
 /**
  * One kept result, as the planner lists it (`facts`) and as this application met it.
@@ -56,19 +60,19 @@ final class QueryRecord(
  * @param readers the last queries of this application that read it, the newest first
  * @param facts packed, null where it is not listed
  */
-final class EntryRecord(
-    @KVIndexParam val entry: String,
-    val state: String,
-    val query: Long,
-    val time: Long,
-    val rows: Long,
-    val bytes: Long,
-    val files: Int,
-    val seconds: Double,
-    val code: String,
-    val detail: String,
-    val readers: Array[Long],
-    val facts: Array[Byte]) {
+final case class EntryRecord(
+    @KVIndexParam entry: String,
+    state: String,
+    time: Long,
+    query: Long = -1,
+    rows: Long = 0,
+    bytes: Long = 0,
+    files: Int = 0,
+    seconds: Double = 0,
+    code: String = "",
+    detail: String = "",
+    readers: Array[Long] = Array.empty,
+    facts: Array[Byte] = null) {
 
   /** The first to go when there are too many. */
   @JsonIgnore @KVIndex("time")
@@ -76,36 +80,35 @@ final class EntryRecord(
 }
 
 /** A decision that did not bring what it promised. */
-final class LossRecord(
-    @KVIndexParam val id: String,
-    val query: Long,
-    val executionId: Long,
-    val time: Long,
-    val what: String,
-    val entry: String,
-    val operator: String,
-    val predicted: Double,
-    val measured: Double,
-    val code: String,
-    val detail: String) {
+final case class RegressionRecord(
+    @KVIndexParam id: String,
+    query: Long,
+    executionId: Long,
+    time: Long,
+    what: String = "",
+    entry: String = "",
+    operator: String = "",
+    predicted: Double = Double.NaN,
+    measured: Double = Double.NaN,
+    code: String = "",
+    detail: String = "") {
 
   @JsonIgnore @KVIndex("time")
   private def timeIndex: Long = time
 }
 
 /** The last state that was told, packed. */
-final class StateRecord(@KVIndexParam val id: String, val time: Long, val body: Array[Byte])
+final case class StateRecord(@KVIndexParam id: String, time: Long, body: Array[Byte])
 
 /** Sums since the start, which outlive the queries that they are of. */
-final class TotalsRecord(
-    @KVIndexParam val id: String,
-    val queries: Int,
-    val predicted: Double,
-    val saved: Double,
-    val loadsMeasured: Int,
-    val losses: Int,
-    val actions: Map[String, String],
-    val declines: Map[String, String])
+final case class TotalsRecord(
+    @KVIndexParam id: String,
+    queries: Int = 0,
+    predicted: Double = 0,
+    saved: Double = 0,
+    loadsMeasured: Int = 0,
+    actions: Map[String, Int] = Map.empty,
+    declines: Map[String, Int] = Map.empty)
 
 private[ui] object Packed {
   def apply(node: JsonNode): Array[Byte] = {

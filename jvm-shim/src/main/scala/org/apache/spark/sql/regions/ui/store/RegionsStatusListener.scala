@@ -1,5 +1,6 @@
 package org.apache.spark.sql.regions.ui.store
 
+import scala.jdk.CollectionConverters._
 import scala.reflect.ClassTag
 
 import com.fasterxml.jackson.databind.JsonNode
@@ -8,7 +9,7 @@ import org.apache.spark.SparkConf
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart
 import org.apache.spark.sql.internal.StaticSQLConf
-import org.apache.spark.sql.regions.{ActionKind, Guard}
+import org.apache.spark.sql.regions.Guard
 import org.apache.spark.sql.regions.bridge.Frames
 import org.apache.spark.sql.regions.ui.Trees._
 import org.apache.spark.sql.regions.ui.events._
@@ -24,223 +25,152 @@ final class RegionsStatusListener(
     store: ElementTrackingStore,
     onExecution: () => Unit = () => ())
     extends SparkListener {
+  import RegionsStatusListener._
 
   private val kept = new RegionsStore(store)
-  private val losses = new Losses(store)
+  private val regressions = new Regressions(store)
 
   retain[QueryRecord](None)
   retain[EntryRecord](Some("time"))
-  retain[LossRecord](Some("time"))
+  retain[RegressionRecord](Some("time"))
 
   override def onOtherEvent(event: SparkListenerEvent): Unit =
     try event match {
-        case told: SparkListenerRegionsDecided => decided(told)
-        case told: SparkListenerRegionsRan => ran(told)
-        case told: SparkListenerRegionsEntry => entry(told)
-        case told: SparkListenerRegionsState => state(told)
+        case decision: SparkListenerRegionsDecided => decided(decision)
+        case end: SparkListenerRegionsRan => ran(end)
+        case result: SparkListenerRegionsEntry => entry(result)
+        case report: SparkListenerRegionsState => state(report)
         case _: SparkListenerSQLExecutionStart => onExecution()
         case _ =>
       }
     catch { case error: Throwable if Guard.isOurs(error) => Guard.warnOnce("the store of the Regions tab", error) }
 
-  private def decided(told: SparkListenerRegionsDecided): Unit = {
-    val decision = told.decision
-    val before = kept.query(told.query)
+  private def decided(event: SparkListenerRegionsDecided): Unit = {
+    val decision = event.decision
+    val base = kept.query(event.query).getOrElse(QueryRecord(event.query, time = event.time))
     val main = isMain(decision)
-    val applied = Applied(decision)
-    val skew = decision.text("topic") == "skew"
-    val decisions = Frames.json.createArrayNode()
-    before.foreach(b => elements(Packed.open(b.decisions)).takeRight(decisionsKept - 1).foreach(decisions.add))
-    decisions.add(decision)
-    val base = before.getOrElse(RegionsStatusListener.unknown(told.query, told.time))
-    // The plan may have run before this is heard. What turns out, and stages that are rearranged, are told when they run.
-    val counted = if (!main || base.partOf >= 0) applied else Nil
-    val predicted = saving(if (main || skew) counted else Nil, skew)
-    val refusal = if (main) decision.path("refusal").text("code") else base.refusal
-    store.write(
-      new QueryRecord(
-        told.query,
-        if (base.executionId >= 0) base.executionId else told.executionId,
-        base.partOf,
-        if (main) told.time else base.time,
-        if (main) decision.number("planningMillis").getOrElse(0.0) else base.planningMillis,
-        if (main) told.nodes.size else base.operators,
-        plus(base.applied, applied),
-        plus(base.done, counted),
-        base.declined + decision.items("declines").size,
-        refusal,
-        base.predicted + predicted,
-        base.saved,
-        base.outcome,
-        base.seconds,
-        base.taskSeconds,
-        base.truncated || told.truncated,
-        Packed(decisions),
-        if (main) Packed(told.nodes) else base.nodes,
-        base.ran
-      ),
-      true
+    val applied = decision.items("actions").filterNot(_.path("refusal").isObject).map(_.text("kind"))
+    val decisions = elements(Packed.open(base.decisions)).takeRight(decisionsKept - 1) :+ decision
+    val known = base.copy(
+      executionId = if (base.executionId >= 0) base.executionId else event.executionId,
+      applied = plus(base.applied, applied.groupMapReduce(identity)(_ => 1)(_ + _)),
+      declined = base.declined + decision.items("declines").size,
+      truncated = base.truncated || event.truncated,
+      decisions = Packed(array(decisions))
     )
-    losses.decided(told)
-    count(
-      if (main) 1 else 0,
-      predicted,
-      counted,
-      if (!main || base.partOf >= 0) decision.items("declines") else Nil)
+    val told =
+      if (!main) known
+      else known.copy(
+        time = event.time,
+        planningMillis = decision.number("planningMillis").getOrElse(0.0),
+        operators = event.nodes.size,
+        refusal = decision.path("refusal").text("code"),
+        nodes = Packed(event.nodes)
+      )
+    store.write(added(told, event.sums), true)
+    regressions.decided(event)
+    total(if (main) 1 else 0, Option(event.sums).toSeq)
   }
 
-  /** The plans that ran, each for the first time: only now what was decided on them counts. */
-  private def ran(told: SparkListenerRegionsRan): Unit = {
-    val loads = elements(told.loads)
-    val plans = (told.query +: elements(told.queries).map(_.asLong)).distinct
+  /** The plans that ran: what was decided on them is in the sums once it counts. */
+  private def ran(event: SparkListenerRegionsRan): Unit = {
+    val loads = elements(event.loads)
+    val sums = elements(event.sums)
+    val plans = (event.query +: elements(event.queries).map(_.asLong)).distinct
     plans.foreach { number =>
-      val base = kept.query(number).getOrElse(RegionsStatusListener.unknown(number, told.time))
-      val own = loads.filter(load => load.whole("query").getOrElse(told.query) == number)
-      if (base.partOf < 0) first(told, base, own)
-      else again(told, base, own)
+      val base = kept.query(number).getOrElse(QueryRecord(number, time = event.time))
+      val own = loads.filter(load => load.whole("query").getOrElse(event.query) == number)
+      store.write(added(ended(event, base, own), sums.find(_.whole("query").contains(number)).orNull), true)
     }
-    losses.ran(told)
-    read(told, loads)
-    val saved = loads.flatMap(_.number("saved"))
-    if (saved.nonEmpty) {
-      val sums = kept.totals
-      store.write(
-        new TotalsRecord(RegionsStore.only, sums.queries, sums.predicted, sums.saved + saved.sum,
-          sums.loadsMeasured + saved.size, kept.lossCount, sums.actions, sums.declines))
-    }
+    regressions.ran(event)
+    read(event, loads)
+    total(0, sums, loads.flatMap(_.number("saved")))
   }
 
-  private def first(told: SparkListenerRegionsRan, base: QueryRecord, loads: Seq[JsonNode]): Unit = {
-    val main = elements(Packed.open(base.decisions)).filter(isMain)
-    val counted = main.flatMap(Applied(_, loads))
-    val predicted = saving(counted, skew = false)
-    store.write(ended(told, base, loads, base.predicted + predicted, plus(base.done, counted)), true)
-    count(0, predicted, counted, main.flatMap(_.items("declines")))
-  }
-
-  /** A DataFrame that is collected twice is planned once. */
-  private def again(told: SparkListenerRegionsRan, base: QueryRecord, loads: Seq[JsonNode]): Unit =
-    store.write(ended(told, base, loads, base.predicted, base.done), true)
-
-  private def ended(
-      told: SparkListenerRegionsRan,
-      base: QueryRecord,
-      loads: Seq[JsonNode],
-      predicted: Double,
-      done: Map[String, String]): QueryRecord = {
+  private def ended(event: SparkListenerRegionsRan, base: QueryRecord, loads: Seq[JsonNode]): QueryRecord = {
     val saved = loads.flatMap(_.number("saved"))
-    val itself = base.query == told.query
-    val facts = Frames.json.createObjectNode()
-    if (itself) facts.set[JsonNode]("nodes", told.nodes)
-    facts.set[JsonNode]("loads", EventBodies.array(loads))
-    new QueryRecord(
-      base.query,
-      told.executionId,
-      told.query,
-      base.time,
-      base.planningMillis,
-      base.operators,
-      base.applied,
-      done,
-      base.declined,
-      base.refusal,
-      predicted,
-      if (saved.isEmpty) base.saved else saved.sum,
-      if (itself) told.outcome else base.outcome,
-      if (itself) told.seconds else base.seconds,
-      if (itself) told.taskSeconds else base.taskSeconds,
-      base.truncated || told.truncated,
-      base.decisions,
-      base.nodes,
-      Packed(facts)
+    val ran = base.copy(
+      executionId = event.executionId,
+      partOf = event.query,
+      saved = if (saved.isEmpty) base.saved else saved.sum,
+      truncated = base.truncated || event.truncated,
+      ran = Packed(record("loads" -> loads))
     )
+    if (base.query != event.query) ran
+    else ran.copy(
+      outcome = event.outcome,
+      seconds = event.seconds,
+      taskSeconds = event.taskSeconds,
+      ran = Packed(record("nodes" -> event.nodes, "loads" -> loads)))
   }
 
-  private def saving(actions: Seq[JsonNode], skew: Boolean): Double = actions.filter { action =>
-    if (skew) Savings.rearranges(action.text("kind")) else ActionKind.spares(action.text("kind"))
-  }.flatMap(_.number("savingSeconds")).filter(_ > 0).sum
+  /** @param sums [[Sums]] of the query; null where nothing is to be added */
+  private def added(query: QueryRecord, sums: JsonNode): QueryRecord =
+    if (sums == null) query
+    else query.copy(
+      done = plus(query.done, counts(sums.path("done"))),
+      predicted = query.predicted + sums.number("predicted").getOrElse(0.0))
 
-  private def count(queries: Int, predicted: Double, actions: Seq[JsonNode], declines: Seq[JsonNode]): Unit = {
-    val sums = kept.totals
+  private def total(queries: Int, sums: Seq[JsonNode], saved: Seq[Double] = Nil): Unit = {
+    val before = kept.totals
     store.write(
-      new TotalsRecord(
-        RegionsStore.only,
-        sums.queries + queries,
-        sums.predicted + predicted,
-        sums.saved,
-        sums.loadsMeasured,
-        kept.lossCount,
-        plus(sums.actions, actions),
-        declines.foldLeft(sums.declines)((all, decline) => plus(all, decline.text("code")))
-      ))
+      sums.foldLeft(
+        before.copy(
+          queries = before.queries + queries,
+          saved = before.saved + saved.sum,
+          loadsMeasured = before.loadsMeasured + saved.size))((all, one) =>
+        all.copy(
+          predicted = all.predicted + one.number("predicted").getOrElse(0.0),
+          actions = plus(all.actions, counts(one.path("done"))),
+          declines = plus(all.declines, counts(one.path("declines")))
+        )))
   }
 
-  private def entry(told: SparkListenerRegionsEntry): Unit = {
-    val before = kept.entry(told.entry)
+  private def entry(event: SparkListenerRegionsEntry): Unit = {
+    val before = kept.entry(event.entry).getOrElse(EntryRecord(event.entry, event.state, event.time))
     store.write(
-      new EntryRecord(
-        told.entry,
-        told.state,
-        told.query,
-        told.time,
-        if (told.rows > 0) told.rows else before.map(_.rows).getOrElse(0L),
-        if (told.bytes > 0) told.bytes else before.map(_.bytes).getOrElse(0L),
-        if (told.files > 0) told.files else before.map(_.files).getOrElse(0),
-        if (told.seconds > 0) told.seconds else before.map(_.seconds).getOrElse(0.0),
-        told.code,
-        told.detail,
-        before.map(_.readers).getOrElse(Array.empty),
-        before.map(_.facts).orNull
+      before.copy(
+        state = event.state,
+        query = event.query,
+        time = event.time,
+        rows = if (event.rows > 0) event.rows else before.rows,
+        bytes = if (event.bytes > 0) event.bytes else before.bytes,
+        files = if (event.files > 0) event.files else before.files,
+        seconds = if (event.seconds > 0) event.seconds else before.seconds,
+        code = event.code,
+        detail = event.detail
       ),
       true
     )
-    losses.entry(told)
+    regressions.entry(event)
   }
 
   /** The planner's list is the whole truth on what is stored; what is not in it any more is gone. */
-  private def state(told: SparkListenerRegionsState): Unit = {
-    store.write(new StateRecord(RegionsStore.only, told.time, Packed(Frames.json.valueToTree[JsonNode](told))))
-    val listed = elements(told.entries).map(facts => facts.text("entry") -> facts).toMap
-    val complete = elements(told.entries).sizeIs < EventBodies.mostEntries && told.planner.path("pid").isNumber
+  private def state(event: SparkListenerRegionsState): Unit = {
+    store.write(StateRecord(RegionsStore.only, event.time, Packed(Frames.json.valueToTree[JsonNode](event))))
+    val listed = elements(event.entries).map(facts => facts.text("entry") -> facts).toMap
+    val complete = elements(event.entries).sizeIs < EventBodies.mostEntries && event.planner.path("pid").isNumber
     kept.entries.foreach { known =>
-      if (complete && !listed.contains(known.entry) && known.state == "committed" && known.time < told.time) {
-        store.write(changed(known, "evicted", told.time, known.facts))
+      if (complete && !listed.contains(known.entry) && known.state == "committed" && known.time < event.time) {
+        store.write(known.copy(state = "evicted", time = event.time))
       }
     }
     listed.foreach { case (name, facts) =>
-      val known = kept.entry(name).getOrElse(
-        RegionsStatusListener.unlisted(name, "", (1000 * facts.number("used").getOrElse(0.0)).toLong))
+      val known =
+        kept.entry(name).getOrElse(EntryRecord(name, "", (1000 * facts.number("used").getOrElse(0.0)).toLong))
       // What this application saw last is newer than a list that was made before.
-      val state = if (known.state.isEmpty || known.time < told.time) facts.text("state") else known.state
-      store.write(changed(known, state, known.time, Packed(facts)), true)
+      val state = if (known.state.isEmpty || known.time < event.time) facts.text("state") else known.state
+      store.write(known.copy(state = state, facts = Packed(facts)), true)
     }
   }
 
-  private def changed(known: EntryRecord, state: String, time: Long, facts: Array[Byte]): EntryRecord =
-    changed(known, state, time, known.readers, facts)
-
-  private def changed(
-      known: EntryRecord,
-      state: String,
-      time: Long,
-      readers: Array[Long],
-      facts: Array[Byte]): EntryRecord =
-    new EntryRecord(known.entry, state, known.query, time, known.rows, known.bytes, known.files, known.seconds,
-      known.code, known.detail, readers, facts)
-
   /** An entry that was read was there, whether the planner has listed it by now or not. */
-  private def read(told: SparkListenerRegionsRan, loads: Seq[JsonNode]): Unit =
-    loads.groupMap(_.text("entry"))(_.whole("query").getOrElse(told.query)).foreach { case (name, queries) =>
-      val known = kept.entry(name).getOrElse(RegionsStatusListener.unlisted(name, "committed", told.time))
+  private def read(event: SparkListenerRegionsRan, loads: Seq[JsonNode]): Unit =
+    loads.groupMap(_.text("entry"))(_.whole("query").getOrElse(event.query)).foreach { case (name, queries) =>
+      val known = kept.entry(name).getOrElse(EntryRecord(name, "committed", event.time))
       val readers = (queries.distinct.sorted.reverse ++ known.readers).distinct.take(readersKept)
-      store.write(changed(known, known.state, known.time, readers.toArray, known.facts), true)
+      store.write(known.copy(readers = readers.toArray), true)
     }
-
-  private def plus(sums: Map[String, String], actions: Seq[JsonNode]): Map[String, String] =
-    actions.foldLeft(sums)((all, action) => plus(all, action.text("kind")))
-
-  private def plus(sums: Map[String, String], key: String): Map[String, String] =
-    sums.updated(key, (sums.getOrElse(key, "0").toInt + 1).toString)
 
   private val decisionsKept = 200
   private val readersKept = 10
@@ -264,12 +194,9 @@ final class RegionsStatusListener(
 
 private object RegionsStatusListener {
 
-  /** A query of which something else was heard first. */
-  def unknown(query: Long, time: Long): QueryRecord =
-    new QueryRecord(
-      query, -1, -1, time, 0, 0, Map.empty, Map.empty, 0, "", 0, Double.NaN, "", -1, 0, false, null, null, null)
+  def counts(times: JsonNode): Map[String, Int] =
+    times.fields().asScala.map(each => each.getKey -> each.getValue.asInt).toMap
 
-  /** An entry of which this application knows no more than its name. */
-  def unlisted(name: String, state: String, time: Long): EntryRecord =
-    new EntryRecord(name, state, -1, time, 0, 0, 0, 0, "", "", Array.empty, null)
+  def plus(sums: Map[String, Int], more: Map[String, Int]): Map[String, Int] =
+    more.foldLeft(sums) { case (all, (key, times)) => all.updated(key, all.getOrElse(key, 0) + times) }
 }

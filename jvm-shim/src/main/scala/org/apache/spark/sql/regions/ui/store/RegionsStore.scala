@@ -39,16 +39,16 @@ final class RegionsStore(store: KVStore) {
   def entries: Seq[EntryRecord] = KVUtils.viewToSeq(store.view(classOf[EntryRecord]))
 
   /** The newest first. */
-  def lost: Seq[LossRecord] = KVUtils.viewToSeq(store.view(classOf[LossRecord]).index("time").reverse())
+  def lost: Seq[RegressionRecord] = KVUtils.viewToSeq(store.view(classOf[RegressionRecord]).index("time").reverse())
 
-  def loss(id: String): Option[LossRecord] = read[LossRecord](id)
+  def regression(id: String): Option[RegressionRecord] = read[RegressionRecord](id)
 
-  def lossCount: Int = store.count(classOf[LossRecord]).toInt
+  def lossCount: Int = store.count(classOf[RegressionRecord]).toInt
 
   def state: JsonNode = Packed.open(read[StateRecord](only).map(_.body).orNull)
 
   def totals: TotalsRecord =
-    read[TotalsRecord](only).getOrElse(new TotalsRecord(only, 0, 0, 0, 0, 0, Map.empty, Map.empty))
+    read[TotalsRecord](only).getOrElse(TotalsRecord(only))
 
   /** Whether the application ever ran with the plugin. */
   def isEmpty: Boolean = read[StateRecord](only).isEmpty && queryCount == 0
@@ -66,7 +66,7 @@ private[store] object RegionsStore {
   def key(record: Any): Any = record match {
     case query: QueryRecord => query.query
     case entry: EntryRecord => entry.entry
-    case loss: LossRecord => loss.id
+    case loss: RegressionRecord => loss.id
     case other => throw new IllegalArgumentException(s"unexpected record ${other.getClass.getName}")
   }
 }

@@ -6,6 +6,7 @@ import org.apache.spark.{JobExecutionStatus, SparkConf}
 import org.apache.spark.scheduler.SparkListenerEvent
 import org.apache.spark.sql.execution.ui.{SQLAppStatusStore, SQLExecutionUIData}
 import org.apache.spark.sql.regions.bridge.Frames
+import org.apache.spark.sql.regions.ui.Trees
 import org.apache.spark.sql.regions.ui.events._
 import org.apache.spark.sql.regions.ui.store.{RegionsStatusListener, RegionsStore}
 import org.apache.spark.status.{AppStatusStore, ElementTrackingStore}
@@ -16,7 +17,8 @@ class ExecutionsSuite extends munit.FunSuite {
   private val conf = new SparkConf(false).set("spark.appStateStore.asyncTracking.enable", "false")
   private val kvstore = new ElementTrackingStore(new InMemoryStore, conf)
   private val listener = new RegionsStatusListener(conf, kvstore)
-  private val facts = new Facts(new RegionsStore(kvstore), new SQLAppStatusStore(kvstore), new AppStatusStore(kvstore))
+  private val facts =
+    new PageData(new RegionsStore(kvstore), new SQLAppStatusStore(kvstore), new AppStatusStore(kvstore))
 
   private def told(events: SparkListenerEvent*): Unit = events.foreach(listener.onOtherEvent)
 
@@ -35,8 +37,15 @@ class ExecutionsSuite extends munit.FunSuite {
 
   private def ran(query: Long, execution: Long, queries: String, outcome: String = "ok"): SparkListenerRegionsRan = {
     val loads = s"""[{"query":$query,"node":0,"entry":"e1","predicted":2.0,"saved":1.5}]"""
+    val plans = Frames.json.readTree(queries)
+    val sums = Trees.elements(plans).map { plan =>
+      val done = if (plan.asLong == query) """{"load":1}""" else "{}"
+      Frames.json.readTree(
+        s"""{"query":$plan,"done":$done,"declines":{"TOO_CHEAP":1},"predicted":${if (plan.asLong == query) 2
+          else 0}}""")
+    }
     SparkListenerRegionsRan(query, execution, 2000, outcome, 2.5, 4, Frames.json.readTree("[]"),
-      Frames.json.readTree(loads), Frames.json.readTree(queries), false)
+      Frames.json.readTree(loads), plans, false, Trees.array(sums))
   }
 
   /** As Spark keeps it. */
@@ -68,7 +77,7 @@ class ExecutionsSuite extends munit.FunSuite {
       (row.get("done").toString, row.get("declined").asInt, row.get("predicted").asDouble, row.get("saved").asDouble),
       ("""{"load":1}""", 2, 2.0, 1.5))
     assertEquals((row.get("status").asText, row.get("seconds").asDouble), ("ok", 2.5))
-    assertEquals(facts.sums(5).map(Words.summary), Some("loaded, 2 operators left alone"))
+    assertEquals(facts.sums(5).map(Labels.summary), Some("loaded, 2 operators left alone"))
     val actions = facts.execution(Some(5), None).get("queries").get(0).get("decisions").get(0).get("actions")
     assertEquals((actions.get(0).get("ran").asBoolean, actions.get(1).get("ran").asBoolean), (true, false))
   }

@@ -17,8 +17,8 @@ import org.apache.spark.util.Utils
  * @param hidden spark.sql.redaction.string.regex, or spark.redaction.string.regex
  * @param secret spark.redaction.regex; matches keys
  */
-final class Texts(hidden: Option[Regex], secret: Regex) {
-  import Texts._
+final class Redaction(hidden: Option[Regex], secret: Regex) {
+  import Redaction._
 
   /** Whether anything was cut since this was made. */
   var truncated = false
@@ -57,13 +57,14 @@ final class Texts(hidden: Option[Regex], secret: Regex) {
   }
 }
 
-object Texts {
+object Redaction {
   val longest = 500
   private val replaced = "*********(redacted)"
 
-  def apply(conf: SparkConf, hidden: Option[Regex]): Texts = new Texts(hidden, conf.get(SECRET_REDACTION_PATTERN))
+  def apply(conf: SparkConf, hidden: Option[Regex]): Redaction =
+    new Redaction(hidden, conf.get(SECRET_REDACTION_PATTERN))
 
-  def apply(sc: SparkContext): Texts = apply(sc.conf, sc.conf.get(STRING_REDACTION_PATTERN))
+  def apply(sc: SparkContext): Redaction = apply(sc.conf, sc.conf.get(STRING_REDACTION_PATTERN))
 
   /** Settings as Spark's Environment page shows them; a URL's user and password are nobody's business either. */
   def settings(conf: SparkConf, pairs: Seq[(String, String)]): Map[String, String] =
