@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from spark_regions.costs.calibrate import observed_rate, observed_ratio, rates_of
@@ -12,6 +12,7 @@ from spark_regions.effects.apply import Effects
 from spark_regions.effects.open_queries import OpenQueries, OpenQuery
 from spark_regions.effects.pending_writes import PendingWrite
 from spark_regions.learn.executed import learn
+from spark_regions.learn.queue import WriteQueue
 from spark_regions.runs.measured import measured_of, with_carried
 from spark_regions.runs.recorded_query import encode
 from spark_regions.runs.run_planner import RunPlanner
@@ -27,7 +28,7 @@ MAX_STEPS = 500
 
 
 class Learning:
-    """Called under the session's lock."""
+    """Called under the session's lock; what it writes to the catalog is written behind."""
 
     def __init__(self, graph: OperatorGraph, effects: Effects, queries: OpenQueries) -> None:
         self.graph = graph
@@ -35,6 +36,7 @@ class Learning:
         self.queries = queries
         self.store = effects.store
         self.run = effects.run
+        self.queue = WriteQueue()
 
     def executed(self, event: Mapping[str, Any], runs: RunPlanner) -> None:
         """A query has ended."""
@@ -44,26 +46,35 @@ class Learning:
             read = {str(load["entry"]): load for load in event.get("loads") or ()}
             self._ended_well(event, number, query, read, runs)
         for name in query.loads if query else ():
-            self.store.release(self.run, name, number)
+            self._release(name, number)
         self.queries.ended(number)
 
-    def committed(self, event: Mapping[str, Any]) -> bool:
-        """An entry is complete; whether it could be kept."""
+    def committed(self, event: Mapping[str, Any], kept: Callable[[], None]) -> None:
+        """An entry is complete.
+
+        :param kept: called when it is in the catalog
+        """
         name, size, seconds = str(event["entry"]), int(event.get("bytes") or 0), float(event.get("seconds") or 0)
         write, uncosted = self.effects.writes.committed(name)
-        outcome = self.store.commit(name, int(event.get("rows") or 0), size, seconds, supersedes)
-        if outcome:
-            log.warning("entry %s was written and dropped: %s", name, outcome)
-        elif write is not None and uncosted:
-            # The query may not have been reported yet, and the next one is to know that loading pays.
-            self.store.price(name, max(0.0, time.monotonic() - write.decided - seconds / write.cores))
+        rows, now = int(event.get("rows") or 0), time.monotonic()
+
+        def commit() -> None:
+            outcome = self.store.commit(name, rows, size, seconds, supersedes)
+            if outcome:
+                log.warning("entry %s was written and dropped: %s", name, outcome)
+                return
+            kept()
+            if write is not None and uncosted:
+                # The query may not have been reported yet, and the next one is to know that loading pays.
+                self.store.price(name, max(0.0, now - write.decided - seconds / write.cores))
+
+        self.queue.put(commit)
         ratio = None if write is None else observed_ratio(size, write.row_bytes)
         if ratio is not None:
             self.graph.blend("ratio", ratio)
         rate = observed_rate(float(size), seconds, rates_of(self.graph.calibration).write_overhead_seconds)
         if rate is not None:
             self.graph.blend("write", rate, float(size))
-        return not outcome
 
     def lost(self, event: Mapping[str, Any]) -> bool:
         """An entry was given up, or cannot be read; whether the plan of the run relied on it."""
@@ -71,13 +82,20 @@ class Learning:
         write, planned = self.effects.writes.dropped(name)
         if write is not None and code == "OVER_BUDGET":
             self._outgrew(write)
-        self.store.abandon(name, f"{code or ''} {event.get('detail', '')}".strip()[:1000])
+        reason = f"{code or ''} {event.get('detail', '')}".strip()[:1000]
+        self.queue.put(lambda: self.store.abandon(name, reason))
         return planned
 
     def released(self, event: Mapping[str, Any]) -> None:
         """A query does not read an entry any more."""
         query = event.get("query")
-        self.store.release(self.run, str(event["entry"]), None if query is None else int(query))
+        self._release(str(event["entry"]), None if query is None else int(query))
+
+    def _release(self, name: str, query: int | None) -> None:
+        self.queue.put(lambda: self.store.release(self.run, name, query))
+
+    def _price(self, name: str, seconds: float) -> None:
+        self.queue.put(lambda: self.store.price(name, seconds))
 
     def _outgrew(self, write: PendingWrite) -> None:
         self.effects.writes.outgrew(write)
@@ -107,7 +125,7 @@ class Learning:
                 self.graph.record(lambda batch: batch.add_variant(ran), (), ())
         for write in self.effects.writes.take_uncosted(number):
             if write.node in lesson.totals:
-                self.store.price(write.entry, lesson.totals[write.node] / write.cores)
+                self._price(write.entry, lesson.totals[write.node] / write.cores)
         for name, load in read.items():
             self._loaded(name, load, query)
 
@@ -140,4 +158,5 @@ class Learning:
         known = query.loads[name]
         overhead = rates.read_overhead_seconds * len(known.nodes)
         measured = known.instead - (float(seconds) / query.cores + overhead)
-        self.store.used(name, known.predicted, measured, contradicts(known.predicted, measured))
+        contradicted = contradicts(known.predicted, measured)
+        self.queue.put(lambda: self.store.used(name, known.predicted, measured, contradicted))

@@ -27,6 +27,7 @@ log = logging.getLogger("spark_regions.planner")
 HOUSEKEEPING_SECONDS = 30.0
 CLOCK_JUMP_SECONDS = 60.0
 PROTOCOL = 1
+SETTLE_SECONDS = 0.03
 Later = Callable[[], dict[str, Any]]
 _PREFIX = "spark.regions."
 
@@ -187,6 +188,9 @@ class Service:
 
     def _decide_now(self, message: Mapping[str, Any], waiting: list[Waiting]) -> dict[str, Any]:
         """The answer, or something to wait for outside of the lock."""
+        if self.session is not None:
+            # What the last query stored is read by this one; a catalog that somebody else has locked is not waited for.
+            self.session.settle(SETTLE_SECONDS)
         with self._lock:
             session = self.session
             if session is None:

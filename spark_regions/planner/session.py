@@ -36,6 +36,8 @@ from spark_regions.wire import actions as wire
 log = logging.getLogger("spark_regions.planner")
 
 MAX_DECLINES = 50
+END_SECONDS = 0.5
+"""How long the end of the application waits for its last observations."""
 
 
 @dataclass(slots=True)
@@ -102,7 +104,7 @@ class Session:
         if kind == "executed":
             self.learning.executed(event, runs)
         elif kind == "committed":
-            self.counters.commits += self.learning.committed(event)
+            self.learning.committed(event, self._kept)
         elif kind in ("abandoned", "invalid"):
             self.counters.abandoned += kind == "abandoned"
             if self.learning.lost(event):
@@ -120,12 +122,20 @@ class Session:
         elif kind == "dropped":
             self.follower.dropped(str(event["entry"]), event.get("code"))
         elif kind == "heartbeat":
-            self.store.heartbeat(self.run)
+            self.learning.queue.put(lambda: self.store.heartbeat(self.run))
         elif kind == "end":
+            self.learning.queue.drain(END_SECONDS)
             self.graph.flush()
             self.store.end(self.run)
         else:
             log.warning("unknown event %r", kind)
+
+    def settle(self, seconds: float) -> None:
+        """Wait, for so long at the most, until the catalog has what was observed; not under the session's lock."""
+        self.learning.queue.drain(seconds)
+
+    def _kept(self) -> None:
+        self.counters.commits += 1
 
     def is_expired(self, entry: Entry, now: float) -> bool:
         return expired(entry, self.ttl_seconds, now)

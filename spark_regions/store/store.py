@@ -273,7 +273,9 @@ class Store:
 
     def take_sweep(self) -> list[str]:
         """Locations whose files the driver must delete; each is named once."""
-        taken, self.sweep = self.sweep, []
+        # Another thread may be adding some.
+        taken = list(self.sweep)
+        del self.sweep[: len(taken)]
         return taken
 
     def _alive(self, run: sa.Row[tuple[object, ...]] | None, now: float) -> bool:

@@ -179,7 +179,11 @@ def executed(
 
 
 class PatientSession(Session):
-    """Waits where a driver would be asked to wait, however busy the machine is."""
+    """Waits where a driver would be asked to wait, and until the catalog has what was observed."""
+
+    def observe(self, event: Mapping[str, Any]) -> None:
+        super().observe(event)
+        assert self.learning.queue.drain(60.0)
 
     def decide(self, message: Mapping[str, Any]) -> dict[str, Any]:
         while isinstance(answer := super().decide(message), Waiting):
