@@ -3,7 +3,7 @@ package org.apache.spark.sql.regions.ui
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.AttributeReference
 import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan}
-import org.apache.spark.sql.regions.{DecidedAction, Decision}
+import org.apache.spark.sql.regions.{DecidedAction, Decision, Refusal}
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 

@@ -2,12 +2,15 @@ package org.apache.spark.sql.regions.ui
 
 import scala.collection.mutable
 
+import com.fasterxml.jackson.databind.JsonNode
+
 import org.apache.spark.sql.ExtendedExplainGenerator
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.regions._
 import org.apache.spark.sql.regions.bridge.Frames
+import org.apache.spark.sql.regions.ui.Trees._
 
 /** The section that EXPLAIN shows below Spark's plan: what was decided about this query, and why. */
 final class RegionsExplain extends ExtendedExplainGenerator {
@@ -33,8 +36,8 @@ object RegionsExplain {
 
   def decisions(runtime: RegionsRuntime, plan: SparkPlan): Seq[Decision] = {
     val queries = this.queries(plan)
-    val known = runtime.decisions.last(Int.MaxValue).filter(d => queries.contains(d.query) && d.session.nonEmpty)
-    known.sortBy(d => queries.toSeq.indexOf(d.query))
+    runtime.decisions.last(Int.MaxValue).filter(d => queries.contains(d.query) && d.session.nonEmpty)
+      .sortBy(d => queries.toSeq.indexOf(d.query))
   }
 
   /** The numbers under which the parts of a physical plan were decided, outermost first. */
@@ -94,11 +97,9 @@ private object RegionLines {
   }
 
   private def seconds(regions: JsonNode): Option[String] = {
-    val step = Option(regions.get("step")).filter(_.isInt).map { step =>
-      s"query ${step.asInt} of ${regions.path("steps").asInt} of this job's last run, "
-    }
-    val chosen = Option(regions.get("chosenSeconds")).filter(_.isNumber).map { chosen =>
-      f"predicted ${chosen.asDouble}%.2f s, Spark's own plan ${regions.path("plainSeconds").asDouble}%.2f s"
+    val step = regions.whole("step").map(n => s"query $n of ${regions.path("steps").asInt} of this job's last run, ")
+    val chosen = regions.number("chosenSeconds").map { seconds =>
+      f"predicted $seconds%.2f s, Spark's own plan ${regions.path("plainSeconds").asDouble}%.2f s"
     }
     if (step.isEmpty && chosen.isEmpty) None
     else Some(s"  plan: ${step.getOrElse("")}${chosen.getOrElse("no times known")}")
@@ -107,7 +108,7 @@ private object RegionLines {
   private def region(region: JsonNode): String = {
     val inputs = region.items("inputs").map(i => s"${i.path("label").asText} of region ${i.path("region").asInt}")
     val from = if (inputs.isEmpty) "" else inputs.mkString(", reads ", ", ", "")
-    val time = Option(region.get("seconds")).filter(_.isNumber).map(s => f", ${s.asDouble}%.2f s").getOrElse("")
+    val time = region.number("seconds").map(s => f", $s%.2f s").getOrElse("")
     s"  region ${region.path("id").asInt} (rank ${region.path("rank").asInt}): " +
       s"${region.items("operators").map(_.asText).mkString(", ")}$from$time"
   }

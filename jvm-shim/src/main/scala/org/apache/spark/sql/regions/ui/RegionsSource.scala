@@ -29,9 +29,6 @@ final class RegionsSource(counters: Counters, savings: Savings, state: StateRepo
   gauge("predictedSavingSeconds")(savings.predictedSeconds)
   gauge("measuredSavingSeconds")(savings.measuredSeconds)
 
-  private def gauge[T](name: String)(value: => T): Unit = metricRegistry.register(
-    name,
-    new Gauge[T] {
-      override def getValue: T = value
-    })
+  private def gauge[T](name: String)(value: => T): Unit =
+    metricRegistry.register[Gauge[T]](name, () => value)
 }

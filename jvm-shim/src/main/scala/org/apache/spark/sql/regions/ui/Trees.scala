@@ -21,6 +21,9 @@ private[ui] object Trees {
     node
   }
 
+  /** The same without what is None. */
+  def present(fields: (String, Any)*): ObjectNode = record(fields.filterNot(_._2 == None): _*)
+
   /** The fields of a case class, without some. */
   def fieldsOf(product: Product, without: String*): ObjectNode =
     record(

@@ -3,10 +3,10 @@ package org.apache.spark.sql.regions.ui.events
 import java.util.{Map => JMap}
 
 import com.fasterxml.jackson.databind.JsonNode
-import com.fasterxml.jackson.databind.node.ObjectNode
 
 import org.apache.spark.sql.regions.{Decision, SignedNode}
 import org.apache.spark.sql.regions.bridge.Frames
+import org.apache.spark.sql.regions.profile.Observed
 import org.apache.spark.sql.regions.ui.Trees._
 
 /** Events out of what the shim knows; each bounded, each with redacted texts. */
@@ -31,10 +31,8 @@ object EventBodies {
       declines = redaction.first(decision.declines, mostDeclines))
     val plan = array(redaction.first(nodes, mostNodes).map { node =>
       val label = redaction(node.plan.simpleString(labelFields))
-      val fields =
-        record("id" -> node.id, "operator" -> redaction(node.operator), "children" -> node.children, "label" -> label)
-      node.signature.foreach(signature => fields.put("lineage", signature.lineage))
-      fields
+      present("id" -> node.id, "operator" -> redaction(node.operator), "children" -> node.children, "label" -> label,
+        "lineage" -> node.signature.map(_.lineage))
     })
     val tree = redaction(Frames.json.valueToTree[JsonNode](bounded))
     SparkListenerRegionsDecided(decision.query, executionId, decision.epochMillis, tree, plan, redaction.truncated,
@@ -54,16 +52,20 @@ object EventBodies {
       time: Long,
       redaction: Redaction): SparkListenerRegionsRan = {
     val tree = Frames.json.valueToTree[JsonNode](message)
-    val nodes =
-      redaction.first(elements(tree.path("nodes")), mostNodes).map(copied(_, ranFacts))
+    val nodes = redaction.first(tree.items("nodes"), mostNodes)
+      .map(node => present(ranFacts.map(name => name -> Option(node.get(name))): _*))
     val loads = redaction.first(came.loads, mostActions).map { load =>
-      val fields = record("query" -> load.mark.query, "node" -> load.mark.node, "entry" -> load.mark.entry)
-      load.observed.seconds.foreach(fields.put("seconds", _))
-      load.observed.rows.foreach(fields.put("rows", _))
-      load.observed.bytes.foreach(fields.put("bytes", _))
-      load.predicted.foreach(fields.put("predicted", _))
-      load.saved.foreach(fields.put("saved", _))
-      fields
+      val Observed(rows, bytes, seconds) = load.observed
+      present(
+        "query" -> load.mark.query,
+        "node" -> load.mark.node,
+        "entry" -> load.mark.entry,
+        "seconds" -> seconds,
+        "rows" -> rows,
+        "bytes" -> bytes,
+        "predicted" -> load.predicted,
+        "saved" -> load.saved
+      )
     }
     SparkListenerRegionsRan(
       tree.path("query").asLong,
@@ -88,8 +90,5 @@ object EventBodies {
     )
     (redaction(array(redaction.first(answer.items("entryList"), mostEntries))), redaction(graph))
   }
-
-  private def copied(from: JsonNode, names: Seq[String]): ObjectNode =
-    record(names.flatMap(name => Option(from.get(name)).map(name -> _)): _*)
 
 }

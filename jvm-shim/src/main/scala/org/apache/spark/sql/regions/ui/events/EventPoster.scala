@@ -17,6 +17,7 @@ import org.apache.spark.sql.regions.Guard
  */
 final class EventPoster(conf: SparkConf, post: SparkListenerEvent => Unit, idle: () => Unit, limit: Int = 2000)
     extends Logging {
+  private val pauseMillis = 250L
   private val waiting = new ArrayBlockingQueue[() => SparkListenerEvent](limit)
   private val lost = new LongAdder
   @volatile private var closed = false
@@ -40,11 +41,11 @@ final class EventPoster(conf: SparkConf, post: SparkListenerEvent => Unit, idle:
 
   private def run(): Unit =
     try {
-      var next = waiting.poll(EventPoster.pauseMillis, TimeUnit.MILLISECONDS)
+      var next = waiting.poll(pauseMillis, TimeUnit.MILLISECONDS)
       while (next != null || !closed) {
         if (next != null) guarded(Option(next()).foreach(post))
         if (!closed) guarded(idle())
-        next = waiting.poll(if (closed) 0 else EventPoster.pauseMillis, TimeUnit.MILLISECONDS)
+        next = waiting.poll(if (closed) 0 else pauseMillis, TimeUnit.MILLISECONDS)
       }
     } catch { case _: InterruptedException => }
 
@@ -52,8 +53,4 @@ final class EventPoster(conf: SparkConf, post: SparkListenerEvent => Unit, idle:
   private def guarded(body: => Unit): Unit =
     try body
     catch { case error: Throwable if Guard.isOurs(error) => Guard.warnOnce("the events of the Regions tab", error) }
-}
-
-private object EventPoster {
-  val pauseMillis = 250L
 }

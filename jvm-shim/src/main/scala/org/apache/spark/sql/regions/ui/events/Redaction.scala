@@ -1,6 +1,5 @@
 package org.apache.spark.sql.regions.ui.events
 
-import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 import scala.util.matching.Regex
 
@@ -68,7 +67,7 @@ object Redaction {
 
   /** Settings as Spark's Environment page shows them; a URL's user and password are nobody's business either. */
   def settings(conf: SparkConf, pairs: Seq[(String, String)]): Map[String, String] =
-    mutable.LinkedHashMap.from(Utils.redact(conf, pairs).map { case (key, value) =>
+    Utils.redact(conf, pairs).map { case (key, value) =>
       key -> "://[^/@]*@".r.replaceAllIn(value, "://***@").take(longest)
-    }).toMap
+    }.toMap
 }

@@ -57,7 +57,7 @@ final class StateReport(sc: SparkContext, planner: PlannerClient, counters: Coun
   }
 
   private def plannerFacts(answer: JsonNode): JsonNode = {
-    val facts = record(
+    val facts = present(
       "healthy" -> (planner.stateName == "up"),
       "state" -> planner.stateName,
       "restarts" -> planner.restarts,
@@ -65,11 +65,10 @@ final class StateReport(sc: SparkContext, planner: PlannerClient, counters: Coun
       "shim" -> Shim.version,
       "startupMillis" -> planner.startupMillis.getOrElse(-1L),
       "observationsDropped" -> planner.observationsDropped,
-      "storeDir" -> RegionsRuntime.storeDir(sc)
+      "storeDir" -> RegionsRuntime.storeDir(sc),
+      "reason" -> planner.refusal.map(why => s"${why.code}: ${why.detail}")
     )
-    planner.refusal.foreach(why => facts.put("reason", s"${why.code}: ${why.detail}"))
-    asked.foreach(name => Option(answer.get(name)).foreach(facts.set[JsonNode](name, _)))
-    facts
+    facts.setAll[ObjectNode](present(asked.map(name => name -> Option(answer.get(name))): _*))
   }
 
   /** Of the application's default session: what another one has set for itself is not seen here. */
@@ -89,20 +88,6 @@ private object StateReport {
 
   /** Of the planner's answer, what is shown. */
   val asked: Seq[String] =
-    Seq(
-      "pid",
-      "rssBytes",
-      "namespace",
-      "catalog",
-      "recycle",
-      "reasons",
-      "bytes",
-      "reservedBytes",
-      "hits",
-      "commits",
-      "abandoned",
-      "evictions",
-      "errors",
-      "graphOperators"
-    )
+    ("pid rssBytes namespace catalog recycle reasons bytes reservedBytes hits commits abandoned evictions errors " +
+      "graphOperators").split(" ").toSeq
 }

@@ -5,7 +5,9 @@ package org.apache.spark.sql.regions.ui.events
  * has changed. A large state waits longer, so that an event log grows by no more than a few megabytes an hour.
  */
 private[ui] final class StateSchedule(intervalMillis: Long, now: () => Long = () => System.nanoTime() / 1000000) {
-  import StateSchedule._
+
+  /** An item takes about 250 bytes of the log: 2.5 kB a second at most. */
+  private val millisPerItem = 100L
   private var pending = true
   private var lastHealth = ""
   private var next = now()
@@ -24,10 +26,4 @@ private[ui] final class StateSchedule(intervalMillis: Long, now: () => Long = ()
     pending = false
     next = now() + math.max(intervalMillis, items * millisPerItem)
   }
-}
-
-private object StateSchedule {
-
-  /** An item takes about 250 bytes of the log: 2.5 kB a second at most. */
-  val millisPerItem = 100L
 }

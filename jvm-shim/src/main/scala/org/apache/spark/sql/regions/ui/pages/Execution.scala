@@ -50,11 +50,9 @@ private[pages] final case class Execution(
   def ended: Boolean = status == "ok" || status == "failed"
 
   /** Kinds of actions with how many of each: at places that ran, or as decided on the main query where it has not ended. */
-  def done: Map[String, Int] = sums(if (ran.isEmpty) Seq(main.applied) else ran.map(_.done))
+  def done: Map[String, Int] =
+    (if (ran.isEmpty) Seq(main.applied) else ran.map(_.done)).flatten.groupMapReduce(_._1)(_._2)(_ + _)
   def counts: Boolean = ran.nonEmpty
-
-  private def sums(all: Seq[Map[String, Int]]): Map[String, Int] =
-    all.flatten.groupMapReduce(_._1)(_._2)(_ + _)
 }
 
 /** Spark's own knowledge of the executions: their texts, and whether and how they ended. */

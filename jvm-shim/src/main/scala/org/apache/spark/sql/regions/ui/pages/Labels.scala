@@ -28,8 +28,7 @@ private[pages] object Labels {
 
   /** "loaded ×3, 69 operators left alone" */
   def summary(execution: Execution): String = {
-    val left = execution.declined
-    Seq(done(execution)).map(words => if (words.isEmpty) "nothing was done" else words).head +
-      s", $left ${if (left == 1) "operator" else "operators"} left alone"
+    val (words, left) = (done(execution), execution.declined)
+    s"${if (words.isEmpty) "nothing was done" else words}, $left operator${if (left == 1) "" else "s"} left alone"
   }
 }

@@ -25,13 +25,11 @@ private[ui] final class LinkedSqlPage(sql: SQLTab, regions: RegionsTab) extends 
   }
 
   private def linked(page: Seq[Node], request: HttpServletRequest): Seq[Node] =
-    Option(request.getParameter("id")).flatMap(_.toLongOption) match {
-      case None => page
-      case Some(execution) =>
-        val what = regions.data.sums(execution).map(Labels.summary).getOrElse("nothing was decided on it")
-        val ours = s"${regions.root(request)}/${RegionsTab.prefix}/execution/?id=$execution"
-        val line = <p class="mb-2"><strong>Regions: </strong><a id="regions-link" href={ours}>{what}</a></p>
-        LinkedSqlPage.beforeContent(page, line)
+    Option(request.getParameter("id")).flatMap(_.toLongOption).fold(page) { execution =>
+      val what = regions.data.sums(execution).map(Labels.summary).getOrElse("nothing was decided on it")
+      val ours = s"${regions.root(request)}/${RegionsTab.prefix}/execution/?id=$execution"
+      val line = <p class="mb-2"><strong>Regions: </strong><a id="regions-link" href={ours}>{what}</a></p>
+      LinkedSqlPage.beforeContent(page, line)
     }
 }
 
@@ -39,30 +37,25 @@ private[ui] object LinkedSqlPage {
 
   /** Does nothing while Spark's tab is not there, or once it is done. */
   def install(ui: SparkUI, regions: RegionsTab): Boolean =
-    ui.getTabs.collectFirst { case tab: SQLTab => tab } match {
-      case None => false
-      case Some(sql) =>
-        sql.pages.find(page => page.getClass == classOf[ExecutionPage]).foreach { spark =>
-          val ours: WebUIPage = new LinkedSqlPage(sql, regions)
-          ours.prefix = spark.prefix
-          ui.detachPage(spark)
-          ui.attachPage(ours)
-          sql.pages -= spark
-          sql.pages += ours
-        }
-        true
-    }
+    ui.getTabs.collectFirst { case tab: SQLTab => tab }.map { sql =>
+      sql.pages.find(page => page.getClass == classOf[ExecutionPage]).foreach { spark =>
+        val ours: WebUIPage = new LinkedSqlPage(sql, regions)
+        ours.prefix = spark.prefix
+        ui.detachPage(spark)
+        ui.attachPage(ours)
+        sql.pages -= spark
+        sql.pages += ours
+      }
+    }.isDefined
 
   /** Puts `line` at the start of the page's content: what follows the row with the title. */
   def beforeContent(page: Seq[Node], line: Node): NodeSeq = NodeSeq.fromSeq(page.map(inside(_, line)))
 
   private def inside(node: Node, line: Node): Node = node match {
     case div: Elem if (div \ "@class").text.contains("container-fluid") =>
-      val (before, after) = div.child.span(child => !isRow(child))
+      val (before, after) = div.child.span(child => (child \ "@class").text != "row")
       div.copy(child = before ++ after.headOption ++ line ++ after.drop(1))
     case elem: Elem if Set("html", "body")(elem.label) => elem.copy(child = elem.child.map(inside(_, line)))
     case other => other
   }
-
-  private def isRow(node: Node): Boolean = (node \ "@class").text == "row"
 }

@@ -13,7 +13,7 @@ private[pages] final class PageData(store: RegionsStore, sql: SQLAppStatusStore,
   private val executions = new Executions(sql, app)
 
   def overview(numbers: RegionsPage.Numbers): ObjectNode =
-    overview(numbers("limit").getOrElse(PageData.rows).max(1).min(100000).toInt)
+    overview(numbers("limit").getOrElse(200L).max(1).min(100000).toInt)
 
   def overview(limit: Int): ObjectNode = {
     val state = store.state
@@ -132,7 +132,7 @@ private[pages] final class PageData(store: RegionsStore, sql: SQLAppStatusStore,
 
   def lost: ObjectNode = record("lost" -> store.lost.map { loss =>
     val execution = if (loss.executionId >= 0) loss.executionId else executionOf(loss.query)
-    fieldsOf(loss, "id").put("executionId", execution).put("reason", Reasons.sentence(loss.code))
+    fieldsOf(loss, "id").put("executionId", execution).put("reason", Reasons.all.getOrElse(loss.code, ""))
   })
 
   /** It may have become known since. */
@@ -160,13 +160,15 @@ private[pages] final class PageData(store: RegionsStore, sql: SQLAppStatusStore,
       merged
     }
     val loads = ran.items("loads")
+    val places = loads.flatMap(_.whole("node")).toSet
+    // Where the reads do not name their nodes, every one counts.
+    def read(node: Long): Boolean = places(node) || places.isEmpty && loads.nonEmpty
     val decisions = elements(Packed.open(q.decisions))
-    decisions.foreach { decision =>
-      val places = if (isMain(decision)) PageData.places(loads) else None
-      decision.items("actions").foreach {
-        case action: ObjectNode => action.put("ran", q.partOf >= 0 && PageData.stands(action, places))
-        case _ =>
-      }
+    decisions.flatMap(_.items("actions")).foreach {
+      case action: ObjectNode =>
+        val stands = action.text("kind") != "load" || read(action.whole("node").getOrElse(-1L))
+        action.put("ran", q.partOf >= 0 && stands && !action.path("refusal").isObject)
+      case _ =>
     }
     summary(q).setAll[ObjectNode](record("nodes" -> nodes, "decisions" -> decisions, "loads" -> loads))
   }
@@ -195,18 +197,4 @@ private[pages] final class PageData(store: RegionsStore, sql: SQLAppStatusStore,
   /** The most frequent first. */
   private def ordered(sums: Map[String, Int]): ObjectNode =
     record(sums.toSeq.sortBy { case (key, n) => (-n, key) }: _*)
-}
-
-private[pages] object PageData {
-  private val rows = 200L
-
-  /** Nodes at which a query read stored results; None where the reads do not name them, so that every one counts. */
-  private def places(loads: Seq[JsonNode]): Option[Set[Long]] = {
-    val nodes = loads.flatMap(_.whole("node")).toSet
-    if (loads.nonEmpty && nodes.isEmpty) None else Some(nodes)
-  }
-
-  /** Whether an action was applied, and stands at a place that ran. */
-  private def stands(action: JsonNode, places: Option[Set[Long]]): Boolean = !action.path("refusal").isObject &&
-    (action.text("kind") != "load" || places.forall(_(action.whole("node").getOrElse(-1L))))
 }

@@ -60,7 +60,7 @@ private[pages] final class RegionsPage(
     extends WebUIPage(path) {
 
   override def renderJson(request: HttpServletRequest): JValue =
-    JsonMethods.fromJsonNode(made(request).fold(failed, identity))
+    JsonMethods.fromJsonNode(made(request).fold(error => record("error" -> error.toString), identity))
 
   override def render(request: HttpServletRequest): Seq[Node] = {
     val tree = made(request)
@@ -76,8 +76,6 @@ private[pages] final class RegionsPage(
         Guard.warnOnce(s"the page $path of the Regions tab", error)
         Left(error)
     }
-
-  private def failed(error: Throwable): ObjectNode = record("error" -> error.toString)
 }
 
 private[pages] object RegionsPage {

@@ -67,7 +67,7 @@ final class RegionsStatusListener(
         refusal = decision.path("refusal").text("code"),
         nodes = Packed(event.nodes)
       )
-    store.write(added(told, event.sums), true)
+    store.write(added(told, Option(event.sums)), true)
     regressions.decided(event)
     total(if (main) 1 else 0, Option(event.sums).toSeq)
   }
@@ -80,7 +80,7 @@ final class RegionsStatusListener(
     plans.foreach { number =>
       val base = kept.query(number).getOrElse(QueryRecord(number, time = event.time))
       val own = loads.filter(load => load.whole("query").getOrElse(event.query) == number)
-      store.write(added(ended(event, base, own), sums.find(_.whole("query").contains(number)).orNull), true)
+      store.write(added(ended(event, base, own), sums.find(_.whole("query").contains(number))), true)
     }
     regressions.ran(event)
     read(event, loads)
@@ -104,12 +104,9 @@ final class RegionsStatusListener(
       ran = Packed(record("nodes" -> event.nodes, "loads" -> loads)))
   }
 
-  /** @param sums [[Sums]] of the query; null where nothing is to be added */
-  private def added(query: QueryRecord, sums: JsonNode): QueryRecord =
-    if (sums == null) query
-    else query.copy(
-      done = plus(query.done, counts(sums.path("done"))),
-      predicted = query.predicted + sums.number("predicted").getOrElse(0.0))
+  /** @param sums [[Sums]] of the query, if anything is to be added */
+  private def added(query: QueryRecord, sums: Option[JsonNode]): QueryRecord = sums.foldLeft(query)((all, one) =>
+    all.copy(done = plus(all.done, counts(one, "done")), predicted = all.predicted + predicted(one)))
 
   private def total(queries: Int, sums: Seq[JsonNode], saved: Seq[Double] = Nil): Unit = {
     val before = kept.totals
@@ -120,10 +117,9 @@ final class RegionsStatusListener(
           saved = before.saved + saved.sum,
           loadsMeasured = before.loadsMeasured + saved.size))((all, one) =>
         all.copy(
-          predicted = all.predicted + one.number("predicted").getOrElse(0.0),
-          actions = plus(all.actions, counts(one.path("done"))),
-          declines = plus(all.declines, counts(one.path("declines")))
-        )))
+          predicted = all.predicted + predicted(one),
+          actions = plus(all.actions, counts(one, "done")),
+          declines = plus(all.declines, counts(one, "declines")))))
   }
 
   private def entry(event: SparkListenerRegionsEntry): Unit = {
@@ -194,8 +190,10 @@ final class RegionsStatusListener(
 
 private object RegionsStatusListener {
 
-  def counts(times: JsonNode): Map[String, Int] =
-    times.fields().asScala.map(each => each.getKey -> each.getValue.asInt).toMap
+  def predicted(sums: JsonNode): Double = sums.number("predicted").getOrElse(0.0)
+
+  def counts(sums: JsonNode, name: String): Map[String, Int] =
+    sums.path(name).fields().asScala.map(each => each.getKey -> each.getValue.asInt).toMap
 
   def plus(sums: Map[String, Int], more: Map[String, Int]): Map[String, Int] =
     more.foldLeft(sums) { case (all, (key, times)) => all.updated(key, all.getOrElse(key, 0) + times) }

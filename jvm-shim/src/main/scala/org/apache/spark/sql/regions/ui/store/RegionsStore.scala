@@ -20,12 +20,10 @@ final class RegionsStore(store: KVStore) {
   /** The queries of each execution, the newest first; a query without one stands alone. */
   def executions: Seq[(Long, Seq[QueryRecord])] = {
     val all = queries(Int.MaxValue)
+    def owner(q: QueryRecord): (Long, Long) = (q.executionId, if (q.executionId >= 0) -1L else q.query)
     val ofOne = all.groupBy(owner)
     all.map(owner).distinct.map(key => key._1 -> ofOne(key))
   }
-
-  private def owner(query: QueryRecord): (Long, Long) =
-    (query.executionId, if (query.executionId >= 0) -1L else query.query)
 
   def queryCount: Long = store.count(classOf[QueryRecord])
 
@@ -47,8 +45,7 @@ final class RegionsStore(store: KVStore) {
 
   def state: JsonNode = Packed.open(read[StateRecord](only).map(_.body).orNull)
 
-  def totals: TotalsRecord =
-    read[TotalsRecord](only).getOrElse(TotalsRecord(only))
+  def totals: TotalsRecord = read[TotalsRecord](only).getOrElse(TotalsRecord(only))
 
   /** Whether the application ever ran with the plugin. */
   def isEmpty: Boolean = read[StateRecord](only).isEmpty && queryCount == 0
