@@ -185,21 +185,21 @@ class EventsSuite extends munit.FunSuite {
     assertEquals(poster.dropped, 1L)
   }
 
-  test("states are told at the start, when health turns, and then no more often than their size allows") {
+  test("states are reported at the start, when health turns, and then no more often than their size allows") {
     var now = 0L
     val schedule = new StateSchedule(10000, () => now)
     assert(schedule.due("up 0"))
-    schedule.told(0)
+    schedule.reported(0)
     schedule.changed()
     assert(!schedule.due("up 0"))
-    assert(schedule.due("down 0"), "a planner that went is told at once")
-    schedule.told(500)
+    assert(schedule.due("down 0"), "a planner that went is reported at once")
+    schedule.reported(500)
     schedule.changed()
     now += 10001
     assert(!schedule.due("down 0"), "a large state waits longer")
     now += 40000
     assert(schedule.due("down 0"))
-    schedule.told(0)
+    schedule.reported(0)
     now += 60000
     assert(!schedule.due("down 0"), "nothing has changed")
   }
