@@ -90,9 +90,7 @@ def test_a_query_s_page_shows_its_regions_and_what_was_read(
 
 
 @pytest.mark.browser
-def test_a_decline_is_shown_with_its_reason(
-    application: Application, overview: dict[str, Any], reader: Reader
-) -> None:
+def test_a_decline_is_shown_with_its_reason(application: Application, overview: dict[str, Any], reader: Reader) -> None:
     assert overview["declines"]["NONDETERMINISTIC"] >= 1
     said = texts(reader.drawn(application.ui.get("/regions/")))
     times = overview["declines"]["NONDETERMINISTIC"]
