@@ -1,4 +1,4 @@
-"""A report as one HTML page that loads nothing, drawn by the view of the Regions tab; and as the part of one for notebooks."""
+"""A report as one HTML page that loads nothing, drawn by the Regions tab's view; and as a part of one for notebooks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _PAGE = """<!DOCTYPE html>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src '{digest}'">
+<meta http-equiv="Content-Security-Policy"
+  content="default-src 'none'; style-src 'unsafe-inline'; script-src '{digest}'">
 <title>{title}</title>
 <style>{style}</style>
 </head>

@@ -1,4 +1,4 @@
-"""A report: an application's ledger, closed and priced. Text, HTML and JSON show the same one."""
+"""A report: an application's totals, closed and priced. Text, HTML and JSON show the same one."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from spark_regions.reports.candidates import Candidate, best
+from spark_regions.reports.event_totals import READS, WANTED, Application, EventTotals
 from spark_regions.reports.eventlog import events, open_log
-from spark_regions.reports.ledger import READS, WANTED, Application, Ledger
 from spark_regions.reports.savings import Measured
 
 SAVING_KINDS = ("load", "recall", "share", "skew")
@@ -117,58 +117,58 @@ def read_report(path: Path, prices: Prices, moved: Callable[[int], None] = lambd
     :raises EventLogError: there is no event log at the path, or it cannot be read
     """
     log = open_log(path)
-    ledger = Ledger()
+    totals = EventTotals()
     for event in events(log, WANTED, moved):
-        ledger.add(event)
+        totals.add(event)
     notes = []
     if log.truncated:
         notes.append("The log ends within a line: its application still ran, or was killed.")
     if log.unreadable:
         notes.append(f"{log.unreadable} of {log.lines} lines could not be read and were left out.")
-    return closed(ledger, prices, notes)
+    return closed(totals, prices, notes)
 
 
-def closed(ledger: Ledger, prices: Prices, notes: list[str] | None = None) -> Report:
-    """The report on what a ledger holds so far."""
-    application, state = ledger.application, ledger.state
+def closed(totals: EventTotals, prices: Prices, notes: list[str] | None = None) -> Report:
+    """The report on what was added up so far."""
+    application, state = totals.application, totals.state
     told = list(notes or ())
-    if not ledger.queries and not state:
+    if not totals.queries and not state:
         told.append("No event of spark_regions is in the log: the application ran without it.")
     if not application.cores:
         told.append("The number of cores is not known: task-seconds count as wall seconds, and money is not told.")
-    if ledger.lineages.left_out:
+    if totals.lineages.left_out:
         told.append("The application has more points than are told apart; candidates come from the first ones.")
     entries = _list(state, "entries")
-    own = [stored for stored in ledger.stored.values() if not stored.gone]
+    own = [stored for stored in totals.stored.values() if not stored.gone]
     held = sum(int(entry.get("bytes") or 0) for entry in entries) if entries else sum(each.bytes for each in own)
     lineages = [str(entry.get("lineage")) for entry in entries]
-    planning, measured = ledger.planning, ledger.savings.measured
+    planning, measured = totals.planning, totals.savings.measured
     # Also of queries that failed, or whose end is not in the log.
-    reads = sum(ledger.actions[kind] for kind in READS)
+    reads = sum(totals.actions[kind] for kind in READS)
     return Report(
         application=application,
-        queries=len(ledger.queries),
-        outcomes=dict(ledger.outcomes),
-        query_seconds=ledger.query_seconds,
-        task_seconds=ledger.task_seconds,
+        queries=len(totals.queries),
+        outcomes=dict(totals.outcomes),
+        query_seconds=totals.query_seconds,
+        task_seconds=totals.task_seconds,
         planning_millis=planning.seconds / planning.count * 1e3 if planning.count else 0.0,
         planning_millis_worst=planning.worst * 1e3,
-        actions=_ranked(ledger.actions),
-        reasons=_ranked(ledger.reasons),
-        failed=_ranked(ledger.failed),
-        would=_ranked(ledger.would),
-        would_seconds=dict(ledger.would_seconds),
-        declines=_ranked(ledger.declines),
-        refusals=_ranked(ledger.refusals),
-        abandoned=_ranked(ledger.abandoned),
-        stored=len(ledger.stored),
-        stored_bytes=sum(each.bytes for each in ledger.stored.values()),
-        write_task_seconds=sum(each.seconds for each in ledger.stored.values()),
+        actions=_ranked(totals.actions),
+        reasons=_ranked(totals.reasons),
+        failed=_ranked(totals.failed),
+        would=_ranked(totals.would),
+        would_seconds=dict(totals.would_seconds),
+        declines=_ranked(totals.declines),
+        refusals=_ranked(totals.refusals),
+        abandoned=_ranked(totals.abandoned),
+        stored=len(totals.stored),
+        stored_bytes=sum(each.bytes for each in totals.stored.values()),
+        write_task_seconds=sum(each.seconds for each in totals.stored.values()),
         held_bytes=held,
-        predicted=dict(ledger.savings.predicted),
+        predicted=dict(totals.savings.predicted),
         measured=replace(measured, unmeasured=max(reads - measured.by_runs - measured.by_log, 0)),
-        query_points=tuple(ledger.query_points),
-        candidates=tuple(best(ledger.lineages, max(application.cores, 1), lineages)),
+        query_points=tuple(totals.query_points),
+        candidates=tuple(best(totals.lineages, max(application.cores, 1), lineages)),
         prices=prices,
         notes=tuple(told),
     )

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from spark_regions.reports.ledger import DECIDED, READS, Application, Ledger
+from spark_regions.reports.event_totals import DECIDED, READS, Application, EventTotals
 from spark_regions.reports.savings import Measured
 from spark_regions.reports.summary import Prices, Report, closed
 from spark_regions.spark import jvm
@@ -60,18 +60,18 @@ def report(
 
     Errors: `NotActiveError` where the session runs without the plugin.
     """
-    ledger = Ledger()
+    totals = EventTotals()
     for decision in as_decisions(decisions(spark, DECISIONS_KEPT)):
-        ledger.add({"Event": DECIDED, "query": decision["query"], "decision": decision})
+        totals.add({"Event": DECIDED, "query": decision["query"], "decision": decision})
         # A stage's decision is told when the stage runs; what became of an entry counts by itself.
         if decision.get("execution") is not None and not decision.get("topic") and decision.get("session") != "":
-            ledger.count(decision, [int(action.get("node") or 0) for action in decision["actions"] if action["ran"]])
+            totals.count(decision, [int(action.get("node") or 0) for action in decision["actions"] if action["ran"]])
         given_up = [action for action in decision["actions"] if action["kind"] == "abandoned"]
-        ledger.abandoned.update(str(action["reason"]) for action in given_up)
+        totals.abandoned.update(str(action["reason"]) for action in given_up)
     classic = jvm.is_classic(spark)
     if classic:
-        ledger.application = _application(spark)
-    found = closed(ledger, Prices(core_hour_price, gb_month_price))
+        totals.application = _application(spark)
+    found = closed(totals, Prices(core_hour_price, gb_month_price))
     notes = (*found.notes, _NOTE) if classic else (_CONNECT, _NOTE)
     held = int(dict(status(spark).rows).get("store.bytes") or 0)
     measured = _measured(spark, found) if classic else found.measured

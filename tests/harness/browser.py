@@ -58,10 +58,15 @@ class Reader:
         self._file = folder / "page.html"
         self._drawn: dict[str, str] = {}
 
+    def opened(self, page: str) -> Chrome:
+        """A page needs no more than it holds itself: it may come from a server that has ended."""
+        self._file.write_text(page, encoding="utf-8")
+        self.browser.get("about:blank")
+        self.browser.get(self._file.as_uri())
+        return self.browser
+
     def drawn(self, page: str) -> str:
-        """The HTML that a page becomes; what it holds itself is enough, so that it may come from a server that has ended."""
+        """The HTML that a page becomes."""
         if page not in self._drawn:
-            self._file.write_text(page, encoding="utf-8")
-            self.browser.get(self._file.as_uri())
-            self._drawn[page] = self.browser.execute_script("return document.documentElement.outerHTML")
+            self._drawn[page] = self.opened(page).execute_script("return document.documentElement.outerHTML")
         return self._drawn[page]

@@ -1,7 +1,8 @@
 """Record anew what a real shim says about skew, with the jar built: `python -m tests.harness.record_skew FILE`.
 
 The skew suites, then the shapes of `benchmarks.skew` twice each (what a stage took is known the second time), in a
-driver that has little memory, so that sorts spill. Then `python -m tests.harness.skew_messages FILE` keeps a few of them.
+driver that has little memory, so that sorts spill. Then `python -m tests.harness.skew_messages FILE` keeps a few of
+them.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ from report_logs import decided, end, lines, node, reused, start, write
 
 from spark_regions.errors import EventLogError
 from spark_regions.reports import eventlog
+from spark_regions.reports.event_totals import WANTED
 from spark_regions.reports.eventlog import events, open_log
-from spark_regions.reports.ledger import WANTED
 
 
 def names(path: Path) -> list[str]:

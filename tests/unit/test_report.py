@@ -173,20 +173,20 @@ def test_an_application_without_us_is_told_as_such(tmp_path: Path) -> None:
 
 
 def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from spark_regions.reports import ledger, lineages, savings
+    from spark_regions.reports import event_totals, lineages, savings
 
-    monkeypatch.setattr(ledger, "PENDING_LIMIT", 3)
+    monkeypatch.setattr(event_totals, "PENDING_LIMIT", 3)
     monkeypatch.setattr(lineages, "LINEAGE_LIMIT", 5)
     monkeypatch.setattr(savings, "POINT_LIMIT", 2)
-    folded = ledger.Ledger()
+    folded = event_totals.EventTotals()
     for event in start():
         folded.add(event)
     for query in range(20):
-        folded.add({**decided(query, [node(0, f"l{query}")]), "Event": ledger.DECIDED})
+        folded.add({**decided(query, [node(0, f"l{query}")]), "Event": event_totals.DECIDED})
     assert len(folded._pending) == 3
     for query in range(20, 40):
-        folded.add({**decided(query, [node(0, f"l{query}")], [action("load", 0, "e")]), "Event": ledger.DECIDED})
-        folded.add({**ran(query, 1.0, {}, {"e": 0.1}), "Event": ledger.RAN})
+        folded.add({**decided(query, [node(0, f"l{query}")], [action("load", 0, "e")]), "Event": event_totals.DECIDED})
+        folded.add({**ran(query, 1.0, {}, {"e": 0.1}), "Event": event_totals.RAN})
     assert len(folded.lineages.found) == 5
     assert folded.savings.measured.unmeasured == 20
     for _ in range(5):

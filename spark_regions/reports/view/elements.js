@@ -25,7 +25,20 @@
   const el = (name, attributes, ...children) => fill(document.createElement(name), attributes, children);
   const svg = (name, attributes, ...children) => fill(document.createElementNS(SVG, name), attributes, children);
 
-  // Figures. null is unknown everywhere.
+  // Data and figures; null is unknown everywhere.
+
+  const list = value => (Array.isArray(value) ? value : []);
+
+  /** Items by their key, in the order of the first of each. */
+  function grouped(items, key) {
+    const groups = new Map();
+    items.forEach(item => {
+      const group = groups.get(key(item));
+      if (group) group.push(item);
+      else groups.set(key(item), [item]);
+    });
+    return groups;
+  }
 
   const known = value => value !== null && value !== undefined;
   const count = value => Number(value).toLocaleString('en-US');
@@ -203,7 +216,7 @@
   }
 
   Object.assign(view, {
-    el, svg, known, count, counted, percent, seconds, millis, long, bytes, setting, date, cell, cells, digest, sentence,
+    el, svg, list, grouped, known, count, counted, percent, seconds, millis, long, bytes, setting, date, cell, cells, digest, sentence,
     told, reason, heading, muted, small, fold, section, cards, badge, table,
   });
 })(window.regionsView = window.regionsView || {});

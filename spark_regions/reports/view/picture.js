@@ -1,4 +1,4 @@
-/* A graph as SVG in a window: moved by dragging and arrow keys, zoomed by buttons and keys, with a way from decision to decision. */
+/* A graph as SVG, with buttons to move about in it and a way from decision to decision. */
 (function (view) {
   'use strict';
   const {el, svg} = view;
@@ -8,10 +8,9 @@
   const GAP_X = 22;
   const GAP_Y = 32;
   const MOST_CHARACTERS = 37;
-  const DECIDED = ['read', 'kept', 'shared', 'would', 'lost'];
-  const KEYS = {'+': 'in', '=': 'in', '-': 'out', 0: 'fit', 1: 'one', n: 'next'};
-  const ARROWS = {ArrowLeft: [-60, 0], ArrowRight: [60, 0], ArrowUp: [0, -60], ArrowDown: [0, 60]};
 
+  /** Kinds of boxes at which something was done, or should have been. */
+  view.DECIDED = ['read', 'kept', 'shared', 'would', 'lost'];
   /** Pictures of the page: {canvas, has: whether a box is in it, which takes it out of a stack, show(box), opened: once it can be seen}. */
   view.pictures = [];
 
@@ -32,10 +31,12 @@
     const canvas = svg('svg', {id, class: 'regions-picture', role: 'img', tabindex: 0,
       'aria-labelledby': `${id}-title ${id}-desc`});
     const announced = el('span', {class: 'visually-hidden', role: 'status', 'aria-live': 'polite', 'data-told': 'true'});
+    const acts = {in: () => port.zoom(0.8), out: () => port.zoom(1.25), fit: () => port.fit(), one: () => port.around(focus), next, all};
+    const port = view.viewport(canvas,
+      {'+': acts.in, '=': acts.in, '-': acts.out, 0: acts.fit, 1: acts.one, n: acts.next});
     let placed = new Map();
     let focus = {x: 0, y: 0};
-    let size = {width: 0, height: 0};
-    let seen = {x: 0, y: 0, w: 0, h: 0};
+    let height = 0;
     let at = -1;
     let shown = false;
     render();
@@ -46,31 +47,31 @@
         button('out', '−', 'Zoom out', 'Zoom out (-)'), button('fit', 'fit', 'Fit the whole picture', 'Fit (0)'),
         button('one', '1:1', 'Original size', 'Original size (1)'), button('in', '+', 'Zoom in', 'Zoom in (+)'),
         decisions ? button('next', `next ${noun}`, null, `Next ${noun} (n)`) : null,
-        folding ? button('all', `all ${folding.all} operators`, null, 'Show every operator in a box of its own') : null),
+        folding ? button('all', `all ${folding.all} operators`, null, 'Show every operator in a box of its own', false) : null),
       announced, el('div', {class: 'regions-window'}, canvas),
       el('p', {class: 'text-muted small mb-1'}, 'Drag or use the arrow keys to move, the buttons, + and − or Ctrl + wheel to zoom',
         decisions ? `, n for the next ${noun} (${decisions})` : '', folding ? ', click a stack of operators to open it' : '', '.'));
-    canvas.parentNode.style.height = `${Math.max(200, Math.min(640, size.height))}px`;
-    listen();
+    canvas.parentNode.style.height = `${Math.max(200, Math.min(640, height))}px`;
     view.pictures.push({canvas, has: box => placed.has(box) || Boolean(folding && folding.reveal(box)), show, opened});
     return frame;
 
-    function button(act, text, label, hint) {
+    function button(act, text, label, hint, pressed) {
       const made = el('button', {type: 'button', class: 'btn btn-light border', 'data-zoom': act, 'aria-label': label,
-        'aria-pressed': act === 'all' ? 'false' : null, title: hint}, text);
-      made.addEventListener('click', () => (act === 'all' ? toggle(made) : actions()[act]()));
+        'aria-pressed': pressed === undefined ? null : String(pressed), title: hint}, text);
+      made.addEventListener('click', () => acts[act](made));
       return made;
     }
 
     function render() {
       const {boxes, arrows} = drawn();
       const lines = boxes.reduce((most, box) => Math.max(most, box.lines.length + (box.badge ? 1 : 0)), 1);
-      const height = 12 + lines * LINE;
+      const tall = 12 + lines * LINE;
       const layout = view.layered(boxes.length, arrows.map(arrow => [arrow.from, arrow.to]),
-        {boxWidth: WIDTH, boxHeight: height, gapX: GAP_X, gapY: GAP_Y});
-      const centre = i => ({x: layout.x[i] + WIDTH / 2 + MARGIN, y: layout.y[i] + height / 2 + MARGIN});
+        {boxWidth: WIDTH, boxHeight: tall, gapX: GAP_X, gapY: GAP_Y});
+      const centre = i => ({x: layout.x[i] + WIDTH / 2 + MARGIN, y: layout.y[i] + tall / 2 + MARGIN});
       const main = mostTelling(boxes);
-      size = {width: layout.width + 2 * MARGIN, height: layout.height + 2 * MARGIN};
+      const width = layout.width + 2 * MARGIN;
+      height = layout.height + 2 * MARGIN;
       focus = main < 0 ? {x: 0, y: 0} : centre(main);
       placed = new Map();
       canvas.textContent = '';
@@ -78,15 +79,16 @@
         svg('defs', {}, svg('marker', {id: `${id}-tip`, viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: 9, markerHeight: 9,
           markerUnits: 'userSpaceOnUse', orient: 'auto'}, svg('path', {d: 'M0,0 L8,4 L0,8 z', class: 'regions-tip'}))),
         svg('g', {transform: `translate(${MARGIN},${MARGIN})`},
-          arrows.map((arrow, i) => drawnArrow(arrow, layout, layout.bends[i], height)),
-          boxes.map((box, i) => drawnBox(box, layout.x[i], layout.y[i], height, centre(i)))));
-      canvas.setAttribute('data-width', round(size.width));
-      canvas.setAttribute('data-height', round(size.height));
-      fit();
+          arrows.map((arrow, i) => drawnArrow(arrow, layout, layout.bends[i], tall)),
+          boxes.map((box, i) => drawnBox(box, layout.x[i], layout.y[i], tall, centre(i)))));
+      canvas.setAttribute('data-width', round(width));
+      canvas.setAttribute('data-height', round(height));
+      port.hold({width, height});
+      port.fit();
     }
 
-    function drawnArrow(arrow, layout, bends, height) {
-      const start = [layout.x[arrow.from] + WIDTH / 2, layout.y[arrow.from] + height];
+    function drawnArrow(arrow, layout, bends, tall) {
+      const start = [layout.x[arrow.from] + WIDTH / 2, layout.y[arrow.from] + tall];
       const end = [layout.x[arrow.to] + WIDTH / 2, layout.y[arrow.to]];
       const points = [start, ...bends, end];
       const path = points.slice(1).map(([x, y], i) => {
@@ -102,21 +104,21 @@
       ];
     }
 
-    function drawnBox(box, x, y, height, centre) {
-      const decided = DECIDED.includes(box.kind);
+    function drawnBox(box, x, y, tall, centre) {
+      const decided = view.DECIDED.includes(box.kind);
       const classes = ['regions-box', box.tone && `regions-tone-${box.tone}`, box.kind && `regions-is-${box.kind}`,
         box.idle && 'regions-idle', box.unfold && 'regions-stack'];
       const group = svg('g', {id: box.id, transform: `translate(${round(x)},${round(y)})`,
         class: classes.filter(Boolean).join(' '), 'data-x': round(centre.x), 'data-y': round(centre.y),
         'data-decided': decided ? 'true' : null},
-        svg('title', {}, box.hint), svg('rect', {width: WIDTH, height, rx: 5}),
+        svg('title', {}, box.hint), svg('rect', {width: WIDTH, height: tall, rx: 5}),
         box.lines.map((line, i) => svg('text', {x: 8, y: LINE * (i + 1) + 2, class: i ? 'regions-fact' : 'regions-name'},
           // Bold letters are wider.
           i ? cut(line, MOST_CHARACTERS) : cutName(line, MOST_CHARACTERS - (box.corner || '').length - 6))),
         box.corner ? svg('text', {x: WIDTH - 8, y: LINE + 2, class: 'regions-number'}, box.corner) : null,
-        box.badge ? svg('text', {x: 8, y: height - 9, class: 'regions-badge'}, cut(box.badge, MOST_CHARACTERS)) : null,
+        box.badge ? svg('text', {x: 8, y: tall - 9, class: 'regions-badge'}, cut(box.badge, MOST_CHARACTERS)) : null,
         // Along the lower edge: its part of the time of all.
-        box.share >= 0.005 ? svg('rect', {class: 'regions-share', x: 4, y: height - 5, height: 3, rx: 1,
+        box.share >= 0.005 ? svg('rect', {class: 'regions-share', x: 4, y: tall - 5, height: 3, rx: 1,
           width: round((WIDTH - 8) * Math.min(1, box.share))}) : null);
       placed.set(box.id, {group, x: centre.x, y: centre.y, hint: box.hint, decided});
       const link = svg('a', {href: box.anchor, tabindex: -1}, group);
@@ -129,50 +131,11 @@
       return link;
     }
 
-    function apply() { canvas.setAttribute('viewBox', [seen.x, seen.y, seen.w, seen.h].join(' ')); }
-    function area() { return canvas.getBoundingClientRect(); }
-    function scale() { return Math.max(seen.w / area().width, seen.h / area().height); }
-
-    function zoom(factor, px = 0.5, py = 0.5) {
-      const box = area();
-      const unit = scale();
-      const next = Math.min(Math.max(unit * factor, 0.2), Math.max(size.width / box.width, size.height / box.height, 1) * 1.2);
-      const [w, h] = [box.width * next, box.height * next];
-      const x = seen.x + seen.w / 2 + (px - 0.5) * box.width * unit;
-      const y = seen.y + seen.h / 2 + (py - 0.5) * box.height * unit;
-      seen = {x: x - px * w, y: y - py * h, w, h};
-      apply();
-    }
-
-    function fit() {
-      seen = {x: 0, y: 0, w: size.width, h: size.height};
-      apply();
-    }
-
-    /** The focus is seen, and as much around it as there is. */
-    function around(unit) {
-      const [w, h] = [area().width * unit, area().height * unit];
-      const side = (middle, length, part) =>
-        (length < part ? (length - part) / 2 : Math.min(Math.max(0, middle - part / 2), length - part));
-      seen = {x: side(focus.x, size.width, w), y: side(focus.y, size.height, h), w, h};
-      apply();
-    }
-
-    function move(dx, dy) {
-      const unit = scale();
-      seen.x += dx * unit;
-      seen.y += dy * unit;
-      apply();
-    }
-
     function show(box) {
       if (!placed.has(box)) render();
       const found = placed.get(box);
-      const unit = Math.min(scale(), 1 / 0.75);
-      const [w, h] = [area().width * unit, area().height * unit];
       shown = true;
-      seen = {x: found.x - w / 2, y: found.y - h / 2, w, h};
-      apply();
+      port.centre(found);
       placed.forEach(other => other.group.classList.toggle('regions-here', other === found));
       announced.textContent = found.hint;
     }
@@ -184,71 +147,23 @@
       show(decided[at][0]);
     }
 
-    function toggle(pressed) {
-      const all = pressed.getAttribute('aria-pressed') !== 'true';
-      pressed.setAttribute('aria-pressed', String(all));
-      folding.toggle(all);
+    function all(pressed) {
+      const every = pressed.getAttribute('aria-pressed') !== 'true';
+      pressed.setAttribute('aria-pressed', String(every));
+      folding.toggle(every);
       render();
       opened();
     }
 
-    /** As a whole where that can be read, else what matters most in a size that can. */
     function opened() {
-      if (!area().width) {
-        const hidden = canvas.closest('details:not([open])');
-        if (hidden) hidden.addEventListener('toggle', () => { if (!shown) opened(); }, {once: true});
-        return;
-      }
-      const unit = Math.max(size.width / area().width, size.height / area().height);
-      if (unit > 2) around(1 / 0.75);
-      else if (unit < 1) around(1);
-    }
-
-    function actions() {
-      return {in: () => zoom(0.8), out: () => zoom(1.25), fit, one: () => around(1), next};
-    }
-
-    function listen() {
-      let from = null;
-      let moved = false;
-      canvas.addEventListener('keydown', event => {
-        if (event.ctrlKey || event.metaKey || event.altKey) return;
-        if (KEYS[event.key]) actions()[KEYS[event.key]]();
-        else if (ARROWS[event.key]) move(...ARROWS[event.key]);
-        else return;
-        event.preventDefault();
-      });
-      canvas.addEventListener('wheel', event => {
-        if (!event.ctrlKey) return;
-        const box = area();
-        zoom(event.deltaY > 0 ? 1.25 : 0.8, (event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height);
-        event.preventDefault();
-      }, {passive: false});
-      canvas.addEventListener('pointerdown', event => {
-        from = [event.clientX, event.clientY];
-        moved = false;
-      });
-      window.addEventListener('pointermove', event => {
-        if (!from) return;
-        const [dx, dy] = [from[0] - event.clientX, from[1] - event.clientY];
-        moved = moved || Math.abs(dx) + Math.abs(dy) > 4;
-        if (!moved) return;
-        move(dx, dy);
-        from = [event.clientX, event.clientY];
-      });
-      window.addEventListener('pointerup', () => { from = null; });
-      canvas.addEventListener('click', event => {
-        if (!moved) return;
-        event.preventDefault();
-        event.stopPropagation();
-      }, true);
-      canvas.addEventListener('dragstart', event => event.preventDefault());
+      const hidden = !port.opened(focus) && canvas.closest('details:not([open])');
+      if (hidden) hidden.addEventListener('toggle', () => { if (!shown) opened(); }, {once: true});
     }
   };
 
   /** What to look at where not all can be seen: the first at which something was done, else the heaviest. */
   function mostTelling(boxes) {
-    const done = boxes.findIndex(box => DECIDED.includes(box.kind) && box.kind !== 'lost');
+    const done = boxes.findIndex(box => view.DECIDED.includes(box.kind) && box.kind !== 'lost');
     if (done >= 0) return done;
     const lost = boxes.findIndex(box => box.kind === 'lost');
     const weight = box => box.weight || 0;

@@ -1,9 +1,8 @@
 /* One plan: operators in the colours of their regions, what is kept between them, and what was done at each. */
 (function (view) {
   'use strict';
-  const {known, counted, percent, seconds, bytes, sentence} = view;
+  const {known, list, grouped, counted, percent, seconds, bytes, sentence} = view;
   const OBSERVED = 'OBSERVE_ONLY';
-  const DECIDED = ['read', 'kept', 'shared', 'would', 'lost'];
   /** Codes that only say that something else was chosen, or declined. */
   const FOLLOWS = ['ALREADY_STORED_ABOVE', 'ALREADY_STORED_BELOW', 'NOT_CHOSEN', 'SUBQUERY_DECIDED', 'CHILD_REFUSED'];
   /** A plan of more operators is drawn with stacks: undecided neighbours in one box. */
@@ -11,20 +10,8 @@
   /** Operators that come out of a stack at once. */
   const UNFOLDED = 40;
 
-  const list = value => (Array.isArray(value) ? value : []);
   const reads = action => (action.kind === 'load' || action.kind === 'recall') && !action.refusal;
   const isMain = decision => Boolean(decision.session) && !decision.topic;
-
-  /** Items by their key, in the order of the first of each. */
-  function grouped(items, key) {
-    const groups = new Map();
-    items.forEach(item => {
-      const group = groups.get(key(item));
-      if (group) group.push(item);
-      else groups.set(key(item), [item]);
-    });
-    return groups;
-  }
 
   /** The entry that a node of the plan reads or writes, put there before the plan was signed. */
   const entryOf = node => (['Recycled', 'Tee'].includes(node.operator)
@@ -42,6 +29,7 @@
     // The decision before the query ran; later ones say what turned out.
     const main = decisions.find(isMain) || {};
     const planned = list((main.regions || {}).regions);
+    const plannedById = new Map(planned.map(each => [each.id, each]));
     /** Whether it is known which of Spark's stages ran which operators. */
     const ran = nodes.some(node => known(node.region));
     const regionOf = new Map(ran ? nodes.filter(node => known(node.region)).map(node => [node.id, node.region])
@@ -145,15 +133,14 @@
 
     /** What Spark materialized of a node's rows for the operator above it. */
     function crossing(node) {
-      return [node.exchange, known(node.exchangeBytes) ? bytes(node.exchangeBytes) : ''].filter(Boolean).join(' ');
+      return `${node.exchange || ''} ${known(node.exchangeBytes) ? bytes(node.exchangeBytes) : ''}`.trim();
     }
 
     function label(under, above) {
       if (ran) return crossing(under);
       const [from, to] = [region(under), region(above)];
       if (!from || !to || from === to) return '';
-      const reader = planned.find(each => each.id === to);
-      const input = reader && list(reader.inputs).find(each => each.region === from);
+      const input = list((plannedById.get(to) || {}).inputs).find(each => each.region === from);
       return input ? expected(input.label) : '';
     }
 
@@ -166,9 +153,9 @@
       const arrows = new Map();
       shown.forEach(above => list(above.children).filter(child => at.has(child)).forEach(child => {
         const [from, to] = [at.get(child), at.get(above.id)];
-        if (from === to && all) return;
+        if (from === to || arrows.has(`${from} ${to}`)) return;
         const text = label(byId.get(child), above);
-        if (from !== to && !arrows.has(`${from} ${to}`)) arrows.set(`${from} ${to}`, {from, to, label: text, kept: Boolean(text)});
+        arrows.set(`${from} ${to}`, {from, to, label: text, kept: Boolean(text)});
       }));
       shown.forEach(node => {
         // Few have only idle children: what is below all of the others need not be counted.
@@ -183,38 +170,11 @@
       return {boxes, arrows: Array.from(arrows.values())};
     }
 
-    /**
-     * The drawn nodes in their order; of a large plan, undecided neighbours of one region together. If those are too many,
-     * all that are undecided below a node: then there are at most two boxes for each decision, and one more.
-     */
+    /** The drawn nodes in their order; each by itself, or those of a large plan in stacks. */
     function stacked() {
       if (all) return shown.map(node => [node]);
-      const byRegion = stacks(true);
-      return byRegion.length <= MOST_BOXES ? byRegion : stacks(false);
-    }
-
-    function stacks(withinRegions) {
-      const alone = node => DECIDED.includes(doneAt.get(node.id).kind) || unfolded.has(node.id);
-      const units = [];
-      const unitOf = new Map();
-      const under = new Map();
-      // In pre-order every parent comes before its children.
-      shown.forEach(node => {
-        const parent = parentOf.get(node.id);
-        let unit;
-        if (parent && !alone(node)) {
-          if (alone(parent)) unit = withinRegions ? undefined : under.get(parent.id);
-          else if (!withinRegions || region(parent) === region(node)) unit = unitOf.get(parent.id);
-        }
-        if (!unit) {
-          unit = [];
-          units.push(unit);
-          if (parent && !alone(node) && alone(parent)) under.set(parent.id, unit);
-        }
-        unit.push(node);
-        unitOf.set(node.id, unit);
-      });
-      return units;
+      const alone = node => view.DECIDED.includes(doneAt.get(node.id).kind) || unfolded.has(node.id);
+      return view.stacks(shown, {alone, region, most: MOST_BOXES, parentOf: node => parentOf.get(node.id)});
     }
 
     /** Takes a node out of its stack, with those around it. */
@@ -254,24 +214,21 @@
         .map(([operator, members]) => `${operator} ×${members.length}`);
       const spent = unit.reduce((sum, node) => sum + (node.seconds || 0), 0);
       const share = allSeconds > 0 ? spent / allSeconds : 0;
-      const facts = unit.some(node => known(node.seconds)) ? seconds(spent) : '';
+      const facts = spent > 0 ? seconds(spent) : '';
       const declined = unit.filter(node => declinesAt.has(node.id)).length;
       const left = declined ? `✕ ${declined} left alone` : '';
       return {
         id: `${id}-stack-${unit[0].id}`,
         lines: [counted(unit.length, 'operator'), names.join(', '), facts].filter(Boolean),
-        corner: numbers.length > 1 ? `R${numbers[0]}–${numbers[numbers.length - 1]}` : numbers.length ? `R${numbers[0]}` : '',
+        corner: numbers.length ? `R${numbers[0]}${numbers.length > 1 ? `–${numbers[numbers.length - 1]}` : ''}` : '',
         tone: numbers.length && numbers[0] % 2 === 0 ? 'even' : '',
         badge: left,
         kind: left ? 'declined' : '',
-        hint: [`${counted(unit.length, 'operator')} from ${name(unit[0])}`, facts, left, names.join('\n')].filter(Boolean).join('\n'),
+        hint: [`${counted(unit.length, 'operator')} from ${name(unit[0])}`, facts, left, ...names].filter(Boolean).join('\n'),
         anchor: `#${id}-operators`,
         share,
         weight: share,
-        unfold: () => {
-          reveal(boxId(unit[0].id));
-          return boxId(unit[0].id);
-        },
+        unfold: () => reveal(boxId(unit[0].id)) && boxId(unit[0].id),
       };
     }
 
@@ -282,5 +239,5 @@
     }
   };
 
-  Object.assign(view, {list, isMain, grouped, reads, OBSERVED, FOLLOWS});
+  Object.assign(view, {reads, OBSERVED, FOLLOWS});
 })(window.regionsView);

@@ -74,7 +74,7 @@ class Stored:
     gone: int = 0
 
 
-class Ledger:
+class EventTotals:
     """What the events so far add up to. Unknown events and fields are passed over.
 
     What was decided on a plan counts when the plan has run, and once: not for one that was only explained, nor for a
