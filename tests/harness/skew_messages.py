@@ -1,8 +1,8 @@
 """What a real shim said about skew, kept in tests/fixtures/skew: each message, what was known before, and the answer.
 
-`tests.harness.record_skew` records anew; `python -m tests.harness.skew_messages RECORDING` keeps few of what it recorded:
-those that run a statement of `spark_regions.skew` which no other one does, and one of each operator, strategy and outcome.
-Digests and numbers that tell runs apart are left out.
+`tests.harness.record_skew` records anew; `python -m tests.harness.skew_messages RECORDING` keeps few of what it
+recorded: those that run a statement of `spark_regions.skew` which no other one does, and one of each operator, strategy
+and outcome. Digests and numbers that tell runs apart are left out.
 """
 
 from __future__ import annotations
