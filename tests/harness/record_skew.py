@@ -1,8 +1,7 @@
 """Record anew what a real shim says about skew, with the jar built: `python -m tests.harness.record_skew FILE`.
 
 The skew suites, then the shapes of `benchmarks.skew` twice each (what a stage took is known the second time), in a
-driver that has little memory, so that sorts spill. Then `python -m tests.harness.skew_messages FILE` keeps a few of
-them.
+driver of little memory, so that sorts spill. Then `python -m tests.harness.skew_messages FILE` keeps a few of them.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ def main(file: str) -> None:
     file = os.path.abspath(file)
     os.environ |= {"SKEW_RECORD": file, "PYTHONPATH": str(Path(__file__).with_name("recorder"))}
     suites = [str(Path(__file__).parents[1] / "spark" / name) for name in SUITES]
-    subprocess.run([sys.executable, "-m", "pytest", "-q", *suites], check=True)
+    subprocess.run([sys.executable, "-m", "pytest", "-q", *suites])  # what a failing test asked is as real
     with tempfile.TemporaryDirectory() as folder:
         shapes(Path(folder))
 
