@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from spark_regions.cli.stores import StoreLocation, at_store, opened
+from spark_regions.cli.stores import StoreOptions, at_store, opened
 from spark_regions.cli.text import age, size, with_progress
 from spark_regions.errors import StoreError
 
@@ -30,7 +30,7 @@ def cache() -> None:
 @cache.command("ls")
 @at_store
 @click.option("--json", "as_json", is_flag=True, help="A list of objects.")
-def list_stored(location: StoreLocation, as_json: bool) -> None:
+def list_stored(location: StoreOptions, as_json: bool) -> None:
     """List stored results, the last used first."""
     from spark_regions.store.admin import list_entries
 
@@ -50,7 +50,7 @@ def _fields(entry: Entry) -> dict[str, object]:
     return {**asdict(entry), "conjuncts": sorted(entry.conjuncts)}
 
 
-def _print_table(entries: Sequence[Entry], location: StoreLocation) -> None:
+def _print_table(entries: Sequence[Entry], location: StoreOptions) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -81,7 +81,7 @@ def _print_table(entries: Sequence[Entry], location: StoreLocation) -> None:
 @click.argument("entry")
 @at_store
 @_YES
-def remove(entry: str, location: StoreLocation, yes: bool) -> None:
+def remove(entry: str, location: StoreOptions, yes: bool) -> None:
     """Remove ENTRY, an id of `cache ls` or the start of one. A query that reads it right now goes on."""
     from spark_regions.store.admin import remove_entry
 
@@ -98,7 +98,7 @@ def remove(entry: str, location: StoreLocation, yes: bool) -> None:
 @at_store
 @_YES
 @with_progress
-def clear(location: StoreLocation, yes: bool, progress: bool | None) -> None:
+def clear(location: StoreOptions, yes: bool, progress: bool | None) -> None:
     """Remove everything that is stored. What was learnt about jobs stays."""
     from spark_regions.progress import bar
     from spark_regions.store.admin import clear as clear_store

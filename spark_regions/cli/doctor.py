@@ -18,7 +18,7 @@ import click
 
 from spark_regions._version import __version__
 from spark_regions.cli.planner_probe import probe
-from spark_regions.cli.stores import StoreLocation, at_store
+from spark_regions.cli.stores import StoreOptions, at_store
 from spark_regions.cli.text import size, with_progress
 from spark_regions.errors import RegionsError, StoreError
 from spark_regions.progress import bar
@@ -38,7 +38,7 @@ class Check(NamedTuple):
 @at_store
 @click.option("--json", "as_json", is_flag=True, help="A list of objects.")
 @with_progress
-def doctor(location: StoreLocation, as_json: bool, progress: bool | None) -> None:
+def doctor(location: StoreOptions, as_json: bool, progress: bool | None) -> None:
     """Check Python, Java, PySpark, the jar, the planner and the store; exit code 1 if a check fails."""
     checks = list(_watched(run_checks(location), progress))
     if as_json:
@@ -59,7 +59,7 @@ def _watched(checks: Iterator[Check], wanted: bool | None) -> Iterator[Check]:
             yield check
 
 
-def run_checks(location: StoreLocation) -> Iterator[Check]:
+def run_checks(location: StoreOptions) -> Iterator[Check]:
     steps: tuple[tuple[str, Callable[[], str]], ...] = (
         ("python", _python),
         ("java", _java),
@@ -113,7 +113,7 @@ def _jar() -> str:
     return f"{version} at {jar}"
 
 
-def _planner(location: StoreLocation) -> str:
+def _planner(location: StoreOptions) -> str:
     result = probe(location.confs())
     if result.version != __version__:
         raise RegionsError(f"answers as version {result.version}, the package is {__version__}")
@@ -123,7 +123,7 @@ def _planner(location: StoreLocation) -> str:
     )
 
 
-def _store(location: StoreLocation) -> str:
+def _store(location: StoreOptions) -> str:
     folder = location.place().local_data
     if folder is None:
         return f"{location.dir} is on another file system; jobs check it when they write"
@@ -138,7 +138,7 @@ def _store(location: StoreLocation) -> str:
     return f"{folder} is writable" if existing == folder else f"{folder} will be made; {existing} is writable"
 
 
-def _catalog(location: StoreLocation) -> str:
+def _catalog(location: StoreOptions) -> str:
     from spark_regions.store.admin import doctor as facts_of
 
     if not location.exists():
@@ -153,7 +153,7 @@ def _catalog(location: StoreLocation) -> str:
     )
 
 
-def _disk(location: StoreLocation) -> str:
+def _disk(location: StoreOptions) -> str:
     folder = location.place().local_data
     if folder is None:
         return "not looked at: the store is on another file system"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spark_regions.cli.stores import StoreLocation, at_store, opened
+from spark_regions.cli.stores import StoreOptions, at_store, opened
 from spark_regions.errors import RegionsError, StoreError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 )
 @click.option("--limit", default=50, show_default=True, help="Operators in the text form.")
 @click.pass_context
-def graph(context: click.Context, location: StoreLocation, form: str | None, workflow: str | None, limit: int) -> None:
+def graph(context: click.Context, location: StoreOptions, form: str | None, workflow: str | None, limit: int) -> None:
     """Operators that jobs had in common, with their observed rows and seconds."""
     from spark_regions.store.admin import GraphSnapshot, graph_snapshot
 
@@ -54,7 +54,7 @@ def graph(context: click.Context, location: StoreLocation, form: str | None, wor
         click.echo(text(built, limit), nl=False)
 
 
-def recorded(location: StoreLocation, name: str) -> dict[str, Any]:
+def recorded(location: StoreOptions, name: str) -> dict[str, Any]:
     """The last run of an application as a workflow, in the form of `spark-regions plan`.
 
     :raises StoreError: there is no store, or no run of that name in it

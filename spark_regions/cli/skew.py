@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spark_regions.cli.stores import StoreLocation, at_store, opened
+from spark_regions.cli.stores import StoreOptions, at_store, opened
 from spark_regions.cli.text import age
 from spark_regions.errors import InvalidRequest
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @at_store
 @click.option("--json", "as_json", is_flag=True, help="A list of objects.")
 @click.option("--limit", default=20, show_default=True, help="Stages to be shown.")
-def skew(location: StoreLocation, as_json: bool, limit: int) -> None:
+def skew(location: StoreOptions, as_json: bool, limit: int) -> None:
     """Stages with heavy keys: their shares of the rows, and what the stages took."""
     from spark_regions.store.stages import counted_stages
 

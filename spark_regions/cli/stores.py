@@ -17,14 +17,14 @@ from spark_regions import conf
 from spark_regions.errors import StoreError
 
 if TYPE_CHECKING:
-    from spark_regions.store.opening import Place
+    from spark_regions.store.opening import StoreLocation
     from spark_regions.store.store import Store
 
 DIR, CATALOG, NAMESPACE = (f"{conf.PREFIX}recycle.{name}" for name in ("dir", "catalog", "namespace"))
 
 
 @dataclass(frozen=True, slots=True)
-class StoreLocation:
+class StoreOptions:
     dir: str
     catalog: str
     namespace: str
@@ -36,7 +36,7 @@ class StoreLocation:
         own = {DIR: self.dir, CATALOG: self.catalog, NAMESPACE: self.namespace}
         return {**known, **own, f"{conf.PREFIX}recycle.maxBytes": str(self.max_bytes)}
 
-    def place(self) -> Place:
+    def place(self) -> StoreLocation:
         """Where its data and its catalog are; nothing is touched."""
         from spark_regions.store.opening import place
 
@@ -49,7 +49,7 @@ class StoreLocation:
 
 
 @contextlib.contextmanager
-def opened(location: StoreLocation) -> Iterator[Store]:
+def opened(location: StoreOptions) -> Iterator[Store]:
     """The store of a location. Unlike a planner's, a command's look does not make one.
 
     Errors: `StoreError` where there is none, or where it cannot be opened.
@@ -66,7 +66,7 @@ def opened(location: StoreLocation) -> Iterator[Store]:
 
 
 def at_store(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a command `--dir`, `--namespace` and `--catalog`, as one `StoreLocation`."""
+    """Gives a command `--dir`, `--namespace` and `--catalog`, as one `StoreOptions`."""
 
     @click.option("--dir", "folder", help="spark.regions.recycle.dir")
     @click.option("--namespace", help="spark.regions.recycle.namespace")
@@ -91,10 +91,10 @@ def _outside() -> dict[str, str]:
         return {}
 
 
-def _location(settings: dict[str, str]) -> StoreLocation:
+def _location(settings: dict[str, str]) -> StoreOptions:
     limit = conf.find(f"{conf.PREFIX}recycle.maxBytes")
     assert limit is not None
-    return StoreLocation(
+    return StoreOptions(
         dir=settings.get(DIR) or str(Path.home() / ".spark_regions"),
         catalog=settings.get(CATALOG, ""),
         namespace=settings.get(NAMESPACE) or os.environ.get("SPARK_USER") or getpass.getuser(),

@@ -13,9 +13,9 @@ def recompute_seconds(
     plan: Plan,
     own: Mapping[int, Estimate],
     parallelism: int,
-    stops: Mapping[int, float] | None = None,
-    prefixes: Mapping[int, Estimate] | None = None,
-    floors: Mapping[int, float] | None = None,
+    cut_points: Mapping[int, float] | None = None,
+    inclusive_seconds: Mapping[int, Estimate] | None = None,
+    lower_bounds: Mapping[int, float] | None = None,
     reused: bool = False,
 ) -> dict[int, Estimate]:
     """Seconds to compute each node of the plan, where anything is known.
@@ -27,9 +27,10 @@ def recompute_seconds(
     is `reused`: (4 + 6)/2 = 5 s.
 
     :param own: task-seconds of each operator alone
-    :param stops: nodes that can be loaded, with the seconds to read them; the cheaper way counts
-    :param prefixes: task-seconds of a node with everything below it, used where operators below were never measured
-    :param floors: seconds that a node is known to take at least, from the entry that once was made of it
+    :param cut_points: nodes that can be loaded, with the seconds to read them; the cheaper way counts
+    :param inclusive_seconds: task-seconds of a node with everything below it, used where operators below were
+        never measured
+    :param lower_bounds: seconds that a node is known to take at least, from the entry that once was made of it
     :param reused: copies of a subplan count once, as where Spark reuses the exchange of the first: the least that it
         takes. A loop that uses its last result twice else seems to double its work each time
     """
@@ -54,15 +55,15 @@ def recompute_seconds(
         found = total(parts) if parts else None
         if found is not None and seen < all_nodes:
             found = found.scaled(1.0, seen / all_nodes)
-        prefix = (prefixes or {}).get(number)
+        prefix = (inclusive_seconds or {}).get(number)
         if prefix is not None and seen < all_nodes:
             whole = prefix.scaled(1 / cores)
-            if found is None or (whole.value > found.value and not _stopped(plan, number, stops)):
+            if found is None or (whole.value > found.value and not _stopped(plan, number, cut_points)):
                 found = whole
-        floor = (floors or {}).get(number, 0.0)
+        floor = (lower_bounds or {}).get(number, 0.0)
         if floor > 0 and (found is None or found.value < floor):
             found = Estimate(floor, found.confidence if found else 0.5)
-        read = (stops or {}).get(number)
+        read = (cut_points or {}).get(number)
         if read is not None and (found is None or read < found.value):
             found = Estimate(read, found.confidence if found else 0.5)
             if copies:
@@ -116,5 +117,5 @@ class _Copies:
         return known
 
 
-def _stopped(plan: Plan, node: int, stops: Mapping[int, float] | None) -> bool:
-    return bool(stops) and any(each in (stops or {}) for each in plan.below(node))
+def _stopped(plan: Plan, node: int, cut_points: Mapping[int, float] | None) -> bool:
+    return bool(cut_points) and any(each in (cut_points or {}) for each in plan.below(node))

@@ -11,7 +11,7 @@ from spark_regions.costs.rates import (
     SHARED_BYTES_PER_SECOND,
     SHARED_STAGE_SECONDS,
 )
-from spark_regions.dag.plan import Plan, Repeated
+from spark_regions.dag.plan import Plan, RepeatedSubplan
 from spark_regions.dag.records import GraphView
 from spark_regions.stats.cardinality import FILTERED, guessed_rows
 from spark_regions.stats.estimate import Estimate
@@ -52,7 +52,7 @@ class SharingCosts:
 def measured(
     plan: Plan,
     view: GraphView,
-    repeated: Repeated,
+    repeated: RepeatedSubplan,
     seconds: Mapping[int, Estimate],
     own: Mapping[int, Estimate],
     parallelism: int,
@@ -95,7 +95,7 @@ def measured(
     return SharingCosts(apart / one if one else 1.0, wall * apart, wall * once, moved)
 
 
-def guessed(plan: Plan, repeated: Repeated, parallelism: int) -> SharingCosts | None:
+def guessed(plan: Plan, repeated: RepeatedSubplan, parallelism: int) -> SharingCosts | None:
     """From the sizes of the sources, before anything ran; None where they are unknown.
 
     Spark reuses what has the same plan in two places, so that only places with other plans count as computed again.
@@ -206,7 +206,7 @@ def _lineage(plan: Plan, node: int) -> str:
     return signed.lineage if signed else ""
 
 
-def _moved(size: float, repeated: Repeated, kinds: int, parallelism: int) -> float:
+def _moved(size: float, repeated: RepeatedSubplan, kinds: int, parallelism: int) -> float:
     # Where rows came in that no place has, how many is unknown: as many as every filter with every other could let in.
     size *= 1.0 if repeated.exact else float(kinds)
     # An aggregate's own exchange was written in each case; its rows are read and merged at each place.

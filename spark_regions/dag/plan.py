@@ -64,7 +64,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Repeated:
+class RepeatedSubplan:
     """Nodes that one subplan can stand in for, each under the rest of its own filters.
 
     :param copies: for each node the first of them with the same plan, of which Spark may reuse the exchange
@@ -83,7 +83,7 @@ class Repeated:
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class CandidateDataFrame:
     """A DataFrame of the user's, wider than the node that it would replace.
 
     :param seen: queries of this session built on it, this one included
@@ -113,8 +113,8 @@ class Plan:
     parents: Mapping[int, int]
     expressions: Mapping[str, tuple[str, ...]]
     conjunct_columns: Mapping[str, tuple[str, ...]]
-    shared: tuple[Shared, ...] = ()
-    repeated: tuple[Repeated, ...] = ()
+    shared: tuple[CandidateDataFrame, ...] = ()
+    repeated: tuple[RepeatedSubplan, ...] = ()
     equal: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def without(self, refused: Collection[tuple[int, str]]) -> Plan:
@@ -224,22 +224,22 @@ def _node(raw: Mapping[str, Any]) -> Node:
     )
 
 
-def _repeated(raw: Mapping[str, Any]) -> Repeated:
+def _repeated(raw: Mapping[str, Any]) -> RepeatedSubplan:
     signed = signature(raw)
     nodes, copies = tuple(map(int, raw["nodes"])), tuple(map(int, raw["copies"]))
     if signed is None or len(nodes) != len(copies) or not set(copies) <= set(nodes):
         raise ValueError("a repeated subplan without lineage, or with copies that are not among its nodes")
-    return Repeated(
+    return RepeatedSubplan(
         nodes, copies, signed, bool(raw.get("exact", False)), float(raw.get("rowBytes") or 0.0),
         bool(raw.get("exchange", True)),
     )  # fmt: skip
 
 
-def _shared(raw: Mapping[str, Any]) -> Shared:
+def _shared(raw: Mapping[str, Any]) -> CandidateDataFrame:
     signed = signature(raw)
     if signed is None:
         raise ValueError("a shared DataFrame without lineage")
-    return Shared(
+    return CandidateDataFrame(
         ref=str(raw["ref"]),
         node=int(raw["node"]),
         seen=int(raw.get("seen", 0)),

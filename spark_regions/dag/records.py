@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from spark_regions.dag.moments import Moments
 from spark_regions.dag.plan import Signature
+from spark_regions.dag.running_statistics import RunningStatistics
 
-VariantKey = tuple[str, str, str]
-NOTHING = Moments()
+StatisticsKey = tuple[str, str, str]
+NOTHING = RunningStatistics()
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
+class OperatorStatistics:
     """Statistics of one operator: a lineage, the operator's kind, and the columns that it had to produce.
 
     The lineage names rows only; a Project with a Python function and one without it share it, and cost very
@@ -31,24 +31,24 @@ class Variant:
     core: str
     conjuncts: frozenset[str]
     columns: tuple[str, ...]
-    rows: Moments = NOTHING
-    bytes: Moments = NOTHING
-    seconds: Moments = NOTHING
-    total: Moments = NOTHING
+    rows: RunningStatistics = NOTHING
+    bytes: RunningStatistics = NOTHING
+    seconds: RunningStatistics = NOTHING
+    total: RunningStatistics = NOTHING
     demands: int = 0
     executions: int = 0
     last: float = 0.0
 
     @property
-    def key(self) -> VariantKey:
+    def key(self) -> StatisticsKey:
         return (self.lineage, self.kind, self.shape)
 
     def has_columns(self, signed: Signature) -> bool:
         """Whether it produced exactly these columns."""
         return self.columns == signed.columns or self.shape == signed.shape
 
-    def merge(self, later: Variant) -> Variant:
-        return Variant(
+    def merge(self, later: OperatorStatistics) -> OperatorStatistics:
+        return OperatorStatistics(
             self.lineage, self.kind, self.shape, self.core, self.conjuncts, self.columns,
             self.rows.merge(later.rows),
             self.bytes.merge(later.bytes),
@@ -119,8 +119,8 @@ class GraphView:
     :param runs: earlier runs within the window
     """
 
-    variants: Mapping[str, list[Variant]] = field(default_factory=dict)
-    by_core: Mapping[str, list[Variant]] = field(default_factory=dict)
+    variants: Mapping[str, list[OperatorStatistics]] = field(default_factory=dict)
+    by_core: Mapping[str, list[OperatorStatistics]] = field(default_factory=dict)
     edges: Mapping[str, Mapping[str, EdgeUse]] = field(default_factory=dict)
     served: frozenset[str] = frozenset()
     session: Mapping[str, Mapping[str, int]] = field(default_factory=dict)

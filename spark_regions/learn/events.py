@@ -11,7 +11,7 @@ from spark_regions.costs.calibrate import observed_rate, observed_ratio, rates_o
 from spark_regions.effects.apply import Effects
 from spark_regions.effects.open_queries import OpenQueries, OpenQuery
 from spark_regions.effects.pending_writes import PendingWrite
-from spark_regions.learn.executed import learn
+from spark_regions.learn.executed import observation_of
 from spark_regions.learn.queue import WriteQueue
 from spark_regions.runs.measured import measured_of, with_carried
 from spark_regions.runs.recorded_query import encode
@@ -115,8 +115,8 @@ class Learning:
         shared = query.nodes_of(wire.Share) if query else set()
         # How often Spark computes what is shared now was counted when it was not.
         partial = loaded | shared | (query.nodes_of(wire.ReadPersisted, wire.Persist) if query else set())
-        lesson = learn(event, query.plan if query else None, partial)
-        self.graph.record(lesson.fill, lesson.private, lesson.demanded)
+        seen = observation_of(event, query.plan if query else None, partial)
+        self.graph.record(seen.fill, seen.private, seen.demanded)
         if query is not None:
             self._step(query, event, partial, runs)
             alone = all(isinstance(action, wire.Share) for action in query.actions)
@@ -124,8 +124,8 @@ class Learning:
                 ran = run_of(query.plan, bool(shared), float(event.get("seconds") or 0.0), time.time())
                 self.graph.record(lambda batch: batch.add_variant(ran), (), ())
         for write in self.effects.writes.take_uncosted(number):
-            if write.node in lesson.totals:
-                self._price(write.entry, lesson.totals[write.node] / write.cores)
+            if write.node in seen.totals:
+                self._price(write.entry, seen.totals[write.node] / write.cores)
         for name, load in read.items():
             self._loaded(name, load, query)
 

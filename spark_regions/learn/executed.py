@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from spark_regions.dag.moments import Moments
 from spark_regions.dag.plan import Plan, Signature, signature
-from spark_regions.dag.records import Variant, VariantKey
+from spark_regions.dag.records import OperatorStatistics, StatisticsKey
+from spark_regions.dag.running_statistics import RunningStatistics
 from spark_regions.store.graph import Batch
 
 
 @dataclass(frozen=True, slots=True)
-class Lesson:
+class Observation:
     """Observations of one query.
 
     :param totals: task-seconds of each node with all below it, where nothing below was loaded
@@ -22,8 +22,8 @@ class Lesson:
     :param demanded: edges of the query, private ones too
     """
 
-    variants: list[Variant]
-    private: list[Variant]
+    variants: list[OperatorStatistics]
+    private: list[OperatorStatistics]
     edges: list[tuple[str, str]]
     demanded: list[tuple[str, str]]
     totals: Mapping[int, float] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class Lesson:
         batch.queries += 1
 
 
-def learn(event: Mapping[str, Any], plan: Plan | None, loaded: set[int]) -> Lesson:
+def observation_of(event: Mapping[str, Any], plan: Plan | None, loaded: set[int]) -> Observation:
     """Read an `executed` event.
 
     :param plan: as it was sent to `decide`, where it is remembered; demand is counted from it, since operators below a
@@ -54,7 +54,7 @@ def learn(event: Mapping[str, Any], plan: Plan | None, loaded: set[int]) -> Less
         for number in loaded | spared
         if plan and (node := plan.nodes.get(number)) and node.signature
     }
-    by_key: dict[VariantKey, Variant] = {}
+    by_key: dict[StatisticsKey, OperatorStatistics] = {}
     for number, node in raw.items():
         signed_node = signed[number]
         if signed_node is None or number in spared:
@@ -80,7 +80,7 @@ def learn(event: Mapping[str, Any], plan: Plan | None, loaded: set[int]) -> Less
         {node.signature.lineage for node in plan.nodes.values() if node.signature and node.session} if plan else set()
     )
     edges = list(plan.edges()) if plan else []
-    return Lesson(
+    return Observation(
         variants=[variant for variant in by_key.values() if variant.lineage not in session],
         private=[variant for variant in by_key.values() if variant.lineage in session],
         edges=[(child, parent) for child, parent in edges if child not in session and parent not in session],
@@ -102,8 +102,8 @@ def _demands(
     return found
 
 
-def _variant(operator: str, signed: Signature, now: float) -> Variant:
-    return Variant(
+def _variant(operator: str, signed: Signature, now: float) -> OperatorStatistics:
+    return OperatorStatistics(
         signed.lineage, operator[:128], signed.shape, signed.core, signed.conjuncts, signed.columns, last=now
     )
 
@@ -142,5 +142,5 @@ def _totals(raw: Mapping[int, Any], plan: Plan | None, loaded: set[int], spared:
     return {number: total for number, total in totals.items() if number not in partial}
 
 
-def _moments(value: Any) -> Moments:
-    return Moments() if value is None else Moments.of(float(value))
+def _moments(value: Any) -> RunningStatistics:
+    return RunningStatistics() if value is None else RunningStatistics.of(float(value))

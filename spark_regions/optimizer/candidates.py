@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from spark_regions.dag.plan import Plan, Signature
-from spark_regions.dag.records import Variant
+from spark_regions.dag.records import OperatorStatistics
 from spark_regions.decision.draft import Draft
 from spark_regions.decision.question import Question
 from spark_regions.decision.values import MaterializationCandidate
@@ -92,7 +92,7 @@ def _measured(
 
 
 def _served(
-    stored: Signature, variants: Iterable[Variant], expressions: Mapping[str, tuple[str, ...]]
+    stored: Signature, variants: Iterable[OperatorStatistics], expressions: Mapping[str, tuple[str, ...]]
 ) -> tuple[int, int, int]:
     """Demands that the columns cover, all demands, and executions that they cover; of one operator kind a query."""
     served: dict[str, int] = {}

@@ -10,7 +10,7 @@ from spark_regions.decision.draft import Draft
 from spark_regions.decision.question import Question
 from spark_regions.stats.estimate import Estimate
 from spark_regions.stats.frequency import total_probabilities
-from spark_regions.stats.operators import own_seconds, total_seconds
+from spark_regions.stats.operators import inclusive_seconds, self_seconds
 
 RECORDED = 0.5
 """Trust in the time of an operator in the one run that is followed."""
@@ -19,7 +19,7 @@ RECORDED = 0.5
 def estimate(question: Question, draft: Draft) -> Draft:
     """Before `match`: what is left to do above a stored result is judged by what its operators took."""
     plan, view = question.plan, question.view
-    alone = own_seconds(plan, view)
+    alone = self_seconds(plan, view)
     if question.planned and question.run is not None:
         for number, seconds in question.run.seconds.items():
             if number in plan.nodes:
@@ -27,6 +27,6 @@ def estimate(question: Question, draft: Draft) -> Draft:
     return replace(
         draft,
         self_seconds=alone,
-        inclusive_seconds=total_seconds(plan, view),
+        inclusive_seconds=inclusive_seconds(plan, view),
         probabilities=total_probabilities(plan, view),
     )

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from spark_regions.costs.guess import guessed
-from spark_regions.dag.plan import Node, Plan, Shared
+from spark_regions.dag.plan import CandidateDataFrame, Node, Plan
 from spark_regions.decision.draft import Draft
 from spark_regions.decision.question import Question
 from spark_regions.decision.values import MaterializationCandidate, Store, unmeasured
@@ -58,7 +58,7 @@ def _first_uses(question: Question, draft: Draft) -> Iterable[MaterializationCan
         yield small
 
 
-def _held(plan: Plan, shared: Shared) -> MaterializationCandidate | None:
+def _held(plan: Plan, shared: CandidateDataFrame) -> MaterializationCandidate | None:
     """A DataFrame that is held and whose node may be stored.
 
     Columns that this query does not need are carried through its shuffles for later ones; many of them are no small

@@ -14,14 +14,14 @@ def price(question: Question, draft: Draft) -> Draft:
     plan, cores = question.plan, question.cores
     alone, whole = draft.self_seconds, draft.inclusive_seconds
     # With all of its columns: an upper bound, for plans whose own statistics are gone or saw it loaded only.
-    floors = {n: found.entry.recompute_seconds for n, found in draft.matches.items() if n not in whole}
-    uncached = recompute_seconds(plan, alone, cores, prefixes=whole, floors=floors)
+    lower_bounds = {n: found.entry.recompute_seconds for n, found in draft.matches.items() if n not in whole}
+    uncached = recompute_seconds(plan, alone, cores, inclusive_seconds=whole, lower_bounds=lower_bounds)
     reads = {number: found.seconds for number, found in draft.matches.items()}
     gains = {number: seconds_of(uncached, number) - read for number, read in reads.items()}
-    cached = recompute_seconds(plan, alone, cores, stops=reads, prefixes=whole) if reads else uncached
+    cached = recompute_seconds(plan, alone, cores, cut_points=reads, inclusive_seconds=whole) if reads else uncached
     least = uncached
     if len({node.copy for node in plan.nodes.values()}) < len(plan.nodes):
-        least = recompute_seconds(plan, alone, cores, prefixes=whole, floors=floors, reused=True)
+        least = recompute_seconds(plan, alone, cores, inclusive_seconds=whole, lower_bounds=lower_bounds, reused=True)
     return replace(draft, uncached_seconds=uncached, seconds=cached, least_seconds=least, gains=gains)
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from spark_regions.costs.rates import MIN_BENEFIT_SECONDS
 from spark_regions.costs.sharing import SharingCosts, guessed, measured
-from spark_regions.dag.plan import Plan, Repeated
+from spark_regions.dag.plan import Plan, RepeatedSubplan
 from spark_regions.decision.draft import Draft
 from spark_regions.decision.question import Question
 from spark_regions.decision.values import CommonSubplan, Decline
@@ -34,7 +34,7 @@ def share(question: Question, draft: Draft) -> Draft:
     if question.confs.strategy == "always" and question.confs.recycle:
         found = _disjoint(plan, [(each, CommonSubplan(each.nodes, 0.0, "ALWAYS")) for each in free])
         return replace(draft, shares=tuple(found)) if found else draft
-    worth: list[tuple[Repeated, CommonSubplan]] = []
+    worth: list[tuple[RepeatedSubplan, CommonSubplan]] = []
     declines: list[Decline] = []
     for repeated in free:
         costs = measured(plan, view, repeated, draft.seconds, draft.self_seconds, question.cores)
@@ -55,7 +55,7 @@ def share(question: Question, draft: Draft) -> Draft:
     return replace(draft, shares=tuple(found)).declined(*declines) if found or declines else draft
 
 
-def _free(question: Question, draft: Draft) -> list[Repeated]:
+def _free(question: Question, draft: Draft) -> list[RepeatedSubplan]:
     """The repeated subplans of which nothing else is made use of.
 
     What something stands in for, a load or a wider DataFrame, does not run, nor what is below it.
@@ -81,7 +81,7 @@ def _pays(costs: SharingCosts, reason: str) -> bool:
     return costs.saving >= least
 
 
-def _disjoint(plan: Plan, ranked: list[tuple[Repeated, CommonSubplan]]) -> list[CommonSubplan]:
+def _disjoint(plan: Plan, ranked: list[tuple[RepeatedSubplan, CommonSubplan]]) -> list[CommonSubplan]:
     taken: set[int] = set()
     found: list[CommonSubplan] = []
     for repeated, share in ranked:
@@ -92,5 +92,5 @@ def _disjoint(plan: Plan, ranked: list[tuple[Repeated, CommonSubplan]]) -> list[
     return sorted(found, key=lambda share: share.nodes)
 
 
-def _inside(plan: Plan, repeated: Repeated) -> set[int]:
+def _inside(plan: Plan, repeated: RepeatedSubplan) -> set[int]:
     return {below for node in repeated.nodes for below in plan.below(node)}

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from spark_regions.costs.rates import Rates, carried_seconds
-from spark_regions.dag.plan import Plan, Shared, Signature
-from spark_regions.dag.records import Entry, GraphView, Variant
+from spark_regions.dag.plan import CandidateDataFrame, Plan, Signature
+from spark_regions.dag.records import Entry, GraphView, OperatorStatistics
 from spark_regions.decision.draft import Draft
 from spark_regions.decision.question import Question
 from spark_regions.decision.values import MaterializationCandidate
@@ -44,7 +44,7 @@ def widen(question: Question, draft: Draft) -> Draft:
 def _measured(
     question: Question,
     draft: Draft,
-    shared: Shared,
+    shared: CandidateDataFrame,
     stored: Collection[Entry],
     likeliest: float,
     exact: MaterializationCandidate | None,
@@ -84,7 +84,7 @@ def _measured(
     return _chosen_columns(plan, shared, reads, kin, widening, whole)
 
 
-def _reads(plan: Plan, node: Signature, shared: Shared) -> ColumnMapping | None:
+def _reads(plan: Plan, node: Signature, shared: CandidateDataFrame) -> ColumnMapping | None:
     """What the node reads of the DataFrame; None where it cannot stand in for the node."""
     if shared.signature.core != node.core:
         return None
@@ -124,7 +124,7 @@ class _Widening:
         )
 
 
-def _joined_bytes(plan: Plan, shared: Shared, view: GraphView) -> float:
+def _joined_bytes(plan: Plan, shared: CandidateDataFrame, view: GraphView) -> float:
     """What its further columns add to the largest input of a join below: they are shuffled there, perhaps with many
     more rows than the result has.
     """
@@ -142,7 +142,9 @@ def _joined_bytes(plan: Plan, shared: Shared, view: GraphView) -> float:
     return most
 
 
-def _open_share(kin: Iterable[Variant], stored: Collection[Entry], expressions: Mapping[str, tuple[str, ...]]) -> float:
+def _open_share(
+    kin: Iterable[OperatorStatistics], stored: Collection[Entry], expressions: Mapping[str, tuple[str, ...]]
+) -> float:
     """Which share of the demands on a DataFrame's rows no entry answers, by the operator kind most answered.
 
     A Project over a Join asks once, though the Join has its keys as well.
@@ -164,9 +166,9 @@ def _open_share(kin: Iterable[Variant], stored: Collection[Entry], expressions: 
 
 def _chosen_columns(
     plan: Plan,
-    shared: Shared,
+    shared: CandidateDataFrame,
     here: ColumnMapping,
-    kin: Iterable[Variant],
+    kin: Iterable[OperatorStatistics],
     widening: _Widening,
     whole: MaterializationCandidate,
 ) -> MaterializationCandidate:
@@ -188,7 +190,9 @@ def _cost(candidate: MaterializationCandidate) -> float:
     return candidate.write_seconds + candidate.extra_seconds
 
 
-def _seconds(node: int, recompute: Mapping[int, Estimate], kin: list[Variant], cores: int) -> Estimate | None:
+def _seconds(
+    node: int, recompute: Mapping[int, Estimate], kin: list[OperatorStatistics], cores: int
+) -> Estimate | None:
     """What computing its rows took in the queries seen.
 
     Their median: a later use saves what its own columns take, and what ran first in a JVM took several times as long.

@@ -17,7 +17,7 @@ from spark_regions.runs.recorded_query import Measured, RecordedQuery, completed
 from spark_regions.runs.run_planner import OFFERS, RunPlanner, Stored, Waiting
 from spark_regions.runs.run_view import Key, RunView
 from spark_regions.stats.cardinality import rows
-from spark_regions.stats.operators import own_seconds
+from spark_regions.stats.operators import self_seconds
 from spark_regions.store.entries import entries_on
 from spark_regions.store.operator_graph import OperatorGraph
 from spark_regions.store.steps import steps_of
@@ -83,7 +83,7 @@ class RunFollower:
         """A query of a batch with what is known of its operators, or is to be expected from its sources."""
         plan = query_part(parse_plan(query))
         view = self.graph.view(plan, confs.window)
-        known = own_seconds(plan, view)
+        known = self_seconds(plan, view)
         guess = guessed(plan)
         seconds = {n: known[n].value if n in known else guess.task_seconds[n] for n in plan.below(plan.root)}
         cardinality = {}

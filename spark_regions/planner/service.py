@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from spark_regions.planner.details import Details
     from spark_regions.planner.session import Session
     from spark_regions.runs.run_planner import Waiting
-    from spark_regions.store.opening import Place
+    from spark_regions.store.opening import StoreLocation
 
 log = logging.getLogger("spark_regions.planner")
 
@@ -46,7 +46,7 @@ class Service:
         self.session: Session | None = None
         self.off: tuple[str, str] | None = None
         self.application = ""
-        self._where: Place | None = None
+        self._where: StoreLocation | None = None
         self._hello: tuple[str, str, str] = ("", "", "")
         self._lock = threading.RLock()
         self._details: Details | None = None
@@ -343,7 +343,7 @@ def _rehearse(session: Session) -> None:
     session.store.catalog.read(lambda connection: entries_on(connection, [""]))
 
 
-def _catalog_name(where: Place | None) -> str:
+def _catalog_name(where: StoreLocation | None) -> str:
     if where is None:
         return ""
     if where.catalog_file is not None:

@@ -112,7 +112,7 @@ def _spent(
     spent: dict[str, float] = {}
     for name in order:
         lineage = found[name]
-        total = lineage.own_seconds
+        total = lineage.self_seconds
         for child, count in lineage.below.items():
             if child in chosen:
                 cost = Rates().read_seconds(chosen[child].bytes, cores) * cores

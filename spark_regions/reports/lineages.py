@@ -39,7 +39,7 @@ class Lineage:
     codes: Counter[str] = field(default_factory=Counter)
 
     @property
-    def own_seconds(self) -> float:
+    def self_seconds(self) -> float:
         return self.seconds / self.runs if self.runs else 0.0
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from spark_regions.costs.rates import Rates, carried_seconds
 from spark_regions.runs.recorded_query import RecordedQuery
-from spark_regions.runs.results import Place, Result
+from spark_regions.runs.results import Occurrence, Result
 
 PERSIST, STORE = "persist", "store"
 LEVELS = (PERSIST, STORE)
@@ -103,7 +103,7 @@ def condensed(step: RecordedQuery, wanted: frozenset[int]) -> Tree:
     return Tree(tuple(order), parents, seconds)
 
 
-def read_seconds(result: Result, place: Place, level: str, rates: Rates, parallelism: int) -> float:
+def read_seconds(result: Result, place: Occurrence, level: str, rates: Rates, parallelism: int) -> float:
     """To read the place's columns of a kept result, and apply what is left to do."""
     size = rates.level_bytes(result.bytes, level == PERSIST) * min(place.share, 1.0)
     return rates.level_read_seconds(size, parallelism, level == PERSIST) + place.residual / max(parallelism, 1)
@@ -114,7 +114,7 @@ def write_seconds(result: Result, level: str, rates: Rates, parallelism: int) ->
     return rates.level_write_seconds(size, parallelism, level == PERSIST)
 
 
-def making_seconds(result: Result, place: Place, level: str, rates: Rates, parallelism: int) -> float:
+def making_seconds(result: Result, place: Occurrence, level: str, rates: Rates, parallelism: int) -> float:
     """To keep it while the place is computed: its columns that the query does not need are moved and sorted as well."""
     more = 0.0 if place.exact else max(0.0, result.bytes - place.bytes)
     return write_seconds(result, level, rates, parallelism) + carried_seconds(more, parallelism)

@@ -20,7 +20,7 @@ MAX_RESULTS = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Occurrence:
     """A node that a result serves.
 
     :param share: of the result's columns, those that are read
@@ -50,10 +50,10 @@ class Result:
     wide: Signature | None
     rows: float
     bytes: float
-    places: tuple[Place, ...]
+    places: tuple[Occurrence, ...]
     storable: bool
 
-    def makers(self) -> Iterable[Place]:
+    def makers(self) -> Iterable[Occurrence]:
         """Places that can make it: for a DataFrame every one, since it can stand in for the node."""
         return (place for place in self.places if self.wide is not None or place.exact)
 
@@ -149,7 +149,7 @@ def _result(
         assert signed is not None
         exact = signed.lineage == signature.lineage and kept <= set(signed.columns)
         own = rows * min(steps[k].plan.nodes[number].row_bytes, width)
-        places.append(Place(k, number, len(needed) / max(len(columns), 1), residual, exact, own))
+        places.append(Occurrence(k, number, len(needed) / max(len(columns), 1), residual, exact, own))
     if not any(place.exact for place in places[:-1]) and wide is None:
         return None
     kept_signature = Signature(signature.lineage, signature.core, signature.conjuncts, columns)

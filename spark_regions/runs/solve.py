@@ -18,7 +18,7 @@ from spark_regions.runs.program import (
     trees,
 )
 from spark_regions.runs.recorded_query import RecordedQuery
-from spark_regions.runs.results import Place, Result
+from spark_regions.runs.results import Occurrence, Result
 
 TIE_SECONDS = 1e-4
 """What keeping costs at least, so that nothing is kept for nothing."""
@@ -94,7 +94,7 @@ def _result(
                 program.add(Var("made", place[p.step], p.node, number, level), cost, binary=True)
                 step = Var("made", place[p.step], p.node, number, level)
                 program.at_least(0.0, {Var("computed", place[p.step], p.node): 1.0, step: -1.0})
-    makers: dict[int, list[Place]] = {}
+    makers: dict[int, list[Occurrence]] = {}
     for p in result.makers():
         makers.setdefault(place[p.step], []).append(p)
     for i in range(first, last):

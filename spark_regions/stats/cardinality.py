@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from spark_regions.dag.moments import Moments
 from spark_regions.dag.plan import Node, Plan, Signature
-from spark_regions.dag.records import GraphView, Variant
+from spark_regions.dag.records import GraphView, OperatorStatistics
+from spark_regions.dag.running_statistics import RunningStatistics
 from spark_regions.stats.estimate import Estimate, estimate
 
 FILTERED = 1 / 3
@@ -19,7 +19,7 @@ OTHER_FILTERS = 0.3
 
 def rows(lineage: str, view: GraphView) -> Estimate | None:
     """Seen: equal for every operator of one lineage, so all of them count."""
-    merged = Moments()
+    merged = RunningStatistics()
     for variant in sorted(view.variants.get(lineage, ()), key=lambda each: each.last):
         merged = merged.merge(variant.rows)
     return estimate(merged)
@@ -42,7 +42,7 @@ def unfiltered_rows(
     return found.scaled((1 / FILTERED) ** len(filters - conjuncts), OTHER_FILTERS)
 
 
-def rows_for(wanted: Signature, node: Signature, view: GraphView, kin: Iterable[Variant]) -> Estimate | None:
+def rows_for(wanted: Signature, node: Signature, view: GraphView, kin: Iterable[OperatorStatistics]) -> Estimate | None:
     """Rows of a DataFrame that can stand in for a node: its own, else those of its `kin`, else the node's.
 
     :param kin: what was seen of the same core

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import sqrt
 
-from spark_regions.dag.moments import Moments
+from spark_regions.dag.running_statistics import RunningStatistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,14 +20,14 @@ class Estimate:
         return Estimate(self.value * factor, self.confidence * trust)
 
 
-def estimate(observed: Moments, trust: float = 1.0) -> Estimate | None:
+def estimate(observed: RunningStatistics, trust: float = 1.0) -> Estimate | None:
     """Mean of what was observed. More observations and less spread give more confidence.
 
     n/(n+1) · 1/(1 + coefficient of variation): one observation gives 0.5, four equal ones 0.8.
 
-    >>> estimate(Moments.of(2.0))
+    >>> estimate(RunningStatistics.of(2.0))
     Estimate(value=2.0, confidence=0.5)
-    >>> estimate(Moments()) is None
+    >>> estimate(RunningStatistics()) is None
     True
     """
     if not observed.count:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from spark_regions.dag.moments import Moments
 from spark_regions.dag.plan import Node, Plan
-from spark_regions.dag.records import GraphView, Variant
+from spark_regions.dag.records import GraphView, OperatorStatistics
+from spark_regions.dag.running_statistics import RunningStatistics
 from spark_regions.stats.cardinality import rows
 from spark_regions.stats.estimate import Estimate, estimate
 
@@ -14,7 +14,7 @@ PROJECT = "Project"
 """Its time is that of its own columns: one with a costly expression says nothing of another without it."""
 
 
-def own_seconds(plan: Plan, view: GraphView) -> dict[int, Estimate]:
+def self_seconds(plan: Plan, view: GraphView) -> dict[int, Estimate]:
     """Task-seconds of each operator alone, where known: of the same columns, else of others, of a Project the least."""
     known: dict[int, Estimate] = {}
     for number, node in plan.nodes.items():
@@ -24,7 +24,7 @@ def own_seconds(plan: Plan, view: GraphView) -> dict[int, Estimate]:
     return known
 
 
-def total_seconds(plan: Plan, view: GraphView) -> dict[int, Estimate]:
+def inclusive_seconds(plan: Plan, view: GraphView) -> dict[int, Estimate]:
     """Task-seconds of each operator with everything below it, where it once ran without a load."""
     known: dict[int, Estimate] = {}
     for number, node in plan.nodes.items():
@@ -50,7 +50,9 @@ def bytes_of(node: Node, view: GraphView) -> Estimate | None:
 def _exact_or_kin(node: Node, view: GraphView, field: str) -> Estimate | None:
     if node.signature is None:
         return None
-    kin: list[Variant] = [v for v in view.variants.get(node.signature.lineage, ()) if v.kind == node.operator]
+    kin: list[OperatorStatistics] = [
+        v for v in view.variants.get(node.signature.lineage, ()) if v.kind == node.operator
+    ]
     for variant in kin:
         if variant.has_columns(node.signature):
             exact = estimate(getattr(variant, field))
@@ -59,7 +61,7 @@ def _exact_or_kin(node: Node, view: GraphView, field: str) -> Estimate | None:
     others = [getattr(variant, field) for variant in sorted(kin, key=lambda each: each.last)]
     if field == "seconds" and node.operator == PROJECT:
         others = sorted((each for each in others if each.count), key=lambda each: each.mean)[:1]
-    merged = Moments()
+    merged = RunningStatistics()
     for each in others:
         merged = merged.merge(each)
     return estimate(merged, OTHER_COLUMNS)

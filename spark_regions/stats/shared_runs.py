@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from spark_regions.dag.digests import digest
-from spark_regions.dag.moments import Moments
 from spark_regions.dag.plan import Plan
-from spark_regions.dag.records import GraphView, Variant
+from spark_regions.dag.records import GraphView, OperatorStatistics
+from spark_regions.dag.running_statistics import RunningStatistics
 
 SURE_SHARE = 0.25
 """A saving of more than this share of the query's seconds needs no run without it for comparison."""
@@ -18,15 +18,15 @@ def query_key(plan: Plan) -> str:
     return digest(["query", *sorted(lineages)])
 
 
-def run_of(plan: Plan, shared: bool, seconds: float, now: float) -> Variant:
+def run_of(plan: Plan, shared: bool, seconds: float, now: float) -> OperatorStatistics:
     """What a run teaches of sharing in its query.
 
     :param seconds: from the query's start to its end
     """
     key = query_key(plan)
     kind = SHARED if shared else APART
-    observed = Moments.of(seconds)
-    return Variant(key, kind, "", key, frozenset(), (), seconds=observed, executions=1, last=now)
+    observed = RunningStatistics.of(seconds)
+    return OperatorStatistics(key, kind, "", key, frozenset(), (), seconds=observed, executions=1, last=now)
 
 
 def withdrawn(plan: Plan, view: GraphView, saving: float) -> tuple[str, str] | None:
@@ -37,7 +37,7 @@ def withdrawn(plan: Plan, view: GraphView, saving: float) -> tuple[str, str] | N
     the other has been slower still.
     """
     runs = {variant.kind: variant.seconds for variant in view.variants.get(query_key(plan), ())}
-    apart, shared = runs.get(APART, Moments()), runs.get(SHARED, Moments())
+    apart, shared = runs.get(APART, RunningStatistics()), runs.get(SHARED, RunningStatistics())
     if not apart.count or not shared.count:
         return None
     detail = f"{shared.last:.2f} s with it, {apart.last:.2f} s without"

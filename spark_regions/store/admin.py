@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from spark_regions.dag.records import Entry
 from spark_regions.store import entries as records
 from spark_regions.store.graph import window
-from spark_regions.store.opening import Place, open_catalog, place, shown
+from spark_regions.store.opening import StoreLocation, open_catalog, place, shown
 from spark_regions.store.records import to_variant
 from spark_regions.store.schema import CALIBRATION, EDGE, ENTRY, HEAD, LEASE, OPERATOR, RUN
 from spark_regions.store.store import Store
@@ -110,7 +110,7 @@ def graph_snapshot(store: Store, runs: int = 20) -> GraphSnapshot:
 
 def doctor(directory: str, namespace: str, catalog_url: str = "") -> dict[str, Any]:
     """Facts about a store, for people who look for a fault; a store that cannot be opened is a fact too."""
-    where: Place = place(directory, namespace, catalog_url)
+    where: StoreLocation = place(directory, namespace, catalog_url)
     facts: dict[str, Any] = {
         "namespace": where.namespace,
         "data": where.data,

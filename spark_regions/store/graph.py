@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from spark_regions.dag.records import EdgeUse, Variant, VariantKey
+from spark_regions.dag.records import EdgeUse, OperatorStatistics, StatisticsKey
 from spark_regions.store.records import from_variant, to_variant
 from spark_regions.store.schema import CALIBRATION, EDGE, ENTRY, OPERATOR, RUN, STAGE, STAGE_KEYS
 from spark_regions.store.stages import StageKey, prune_stages
@@ -33,7 +33,7 @@ class Batch:
     :param stage_keys: their heaviest keys
     """
 
-    variants: dict[VariantKey, Variant] = field(default_factory=dict)
+    variants: dict[StatisticsKey, OperatorStatistics] = field(default_factory=dict)
     edges: dict[tuple[str, str], int] = field(default_factory=dict)
     calibration: dict[tuple[str, str], float] = field(default_factory=dict)
     queries: int = 0
@@ -55,7 +55,7 @@ class Batch:
                 part[key] = rest.pop(key)
         return taken
 
-    def add_variant(self, variant: Variant) -> None:
+    def add_variant(self, variant: OperatorStatistics) -> None:
         before = self.variants.get(variant.key)
         self.variants[variant.key] = before.merge(variant) if before else variant
 
@@ -63,9 +63,9 @@ class Batch:
         self.edges[(child, parent)] = self.edges.get((child, parent), 0) + 1
 
 
-def variants_of(connection: sa.Connection, lineages: Iterable[str]) -> dict[str, list[Variant]]:
+def variants_of(connection: sa.Connection, lineages: Iterable[str]) -> dict[str, list[OperatorStatistics]]:
     """Every variant of the lineages."""
-    found: dict[str, list[Variant]] = {}
+    found: dict[str, list[OperatorStatistics]] = {}
     for chunk in _chunks(sorted(set(lineages))):
         for row in connection.execute(_BY_LINEAGE, {"lineages": chunk}):
             variant = to_variant(row)
@@ -73,9 +73,9 @@ def variants_of(connection: sa.Connection, lineages: Iterable[str]) -> dict[str,
     return found
 
 
-def variants_on(connection: sa.Connection, cores: Iterable[str]) -> dict[str, list[Variant]]:
+def variants_on(connection: sa.Connection, cores: Iterable[str]) -> dict[str, list[OperatorStatistics]]:
     """The variants on each core that were seen last."""
-    found: dict[str, list[Variant]] = {}
+    found: dict[str, list[OperatorStatistics]] = {}
     for core in set(cores):
         found[core] = [to_variant(row) for row in connection.execute(_BY_CORE, {"core": core})]
     return found
@@ -153,8 +153,8 @@ _EDGES = (
 )
 
 
-def _write_variants(connection: sa.Connection, variants: Mapping[VariantKey, Variant]) -> None:
-    known: dict[VariantKey, Variant] = {}
+def _write_variants(connection: sa.Connection, variants: Mapping[StatisticsKey, OperatorStatistics]) -> None:
+    known: dict[StatisticsKey, OperatorStatistics] = {}
     for found in variants_of(connection, (key[0] for key in variants)).values():
         known.update((variant.key, variant) for variant in found)
     fresh: list[dict[str, Any]] = []

@@ -25,7 +25,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._@-]{0,63}")
 
 
 @dataclass(slots=True)
-class Place:
+class StoreLocation:
     """Where a namespace's store is.
 
     :param data: URI of the data directory
@@ -58,7 +58,7 @@ def folder_name(namespace: str) -> str:
     return "n" + hashlib.sha256(namespace.encode()).hexdigest()[:32]
 
 
-def place(directory: str, namespace: str, catalog_url: str = "") -> Place:
+def place(directory: str, namespace: str, catalog_url: str = "") -> StoreLocation:
     """Where the store of a namespace is, by `recycle.dir` and `recycle.catalog`; nothing is touched."""
     directory = directory or DEFAULT_DIR
     root = local_path(directory)
@@ -72,11 +72,11 @@ def place(directory: str, namespace: str, catalog_url: str = "") -> Place:
         digest = hashlib.sha256(directory.encode()).hexdigest()[:12]
         file = Path(DEFAULT_DIR).expanduser() / LAYOUT / name / f"catalog-{digest}.sqlite"
     if catalog_url:
-        return Place(name, data, local_data, catalog_url, _sqlite_file(catalog_url))
-    return Place(name, data, local_data, str(make_url("sqlite://").set(database=str(file))), file)
+        return StoreLocation(name, data, local_data, catalog_url, _sqlite_file(catalog_url))
+    return StoreLocation(name, data, local_data, str(make_url("sqlite://").set(database=str(file))), file)
 
 
-def open_catalog(where: Place, busy_seconds: float = BUSY_SECONDS) -> Catalog:
+def open_catalog(where: StoreLocation, busy_seconds: float = BUSY_SECONDS) -> Catalog:
     """Open the catalog, creating what is missing; a damaged or older file is moved aside and made anew.
 
     :raises StoreUnwritable: a directory or the catalog cannot be created or written, or it is a server's and older
@@ -96,7 +96,7 @@ def open_catalog(where: Place, busy_seconds: float = BUSY_SECONDS) -> Catalog:
         raise StoreUnwritable(str(error)) from error
 
 
-def _open_file(where: Place, file: Path, busy_seconds: float) -> Catalog:
+def _open_file(where: StoreLocation, file: Path, busy_seconds: float) -> Catalog:
     handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
     os.close(handle)
     try:
@@ -113,7 +113,7 @@ def _open_file(where: Place, file: Path, busy_seconds: float) -> Catalog:
         return _open(where, busy_seconds)
 
 
-def _open(where: Place, busy_seconds: float) -> Catalog:
+def _open(where: StoreLocation, busy_seconds: float) -> Catalog:
     try:
         catalog = Catalog(where.catalog_url, busy_seconds)
     except Exception as error:  # A missing database driver or a malformed URL can be any exception of SQLAlchemy's.

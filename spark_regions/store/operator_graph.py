@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from spark_regions.costs.calibrate import blended
 from spark_regions.dag.plan import Plan
-from spark_regions.dag.records import EdgeUse, GraphView, Variant
+from spark_regions.dag.records import EdgeUse, GraphView, OperatorStatistics
 from spark_regions.errors import CatalogBusy
 from spark_regions.stats.shared_runs import query_key
 from spark_regions.store import graph as stored
@@ -44,9 +44,9 @@ class OperatorGraph:
         self._lock = threading.RLock()
         self._pending = Batch()
         self._in_flight: Batch | None = None
-        self._private: dict[str, list[Variant]] = {}
+        self._private: dict[str, list[OperatorStatistics]] = {}
         self._session: dict[str, dict[str, int]] = {}
-        self._variants: dict[str, list[Variant]] = {}
+        self._variants: dict[str, list[OperatorStatistics]] = {}
         self._edges: dict[str, dict[str, EdgeUse]] = {}
         self._runs: list[int] = []
         self._window = -1
@@ -64,7 +64,7 @@ class OperatorGraph:
             return self.catalog.read(lambda connection: self._view(connection, lineages, shared_cores, window))
 
     def record(
-        self, fill: Callable[[Batch], None], private: Iterable[Variant], demanded: Iterable[tuple[str, str]]
+        self, fill: Callable[[Batch], None], private: Iterable[OperatorStatistics], demanded: Iterable[tuple[str, str]]
     ) -> None:
         """Add observations: `fill` those for the catalog, `private` those that mean nothing to other applications."""
         with self._lock:
@@ -246,8 +246,8 @@ class OperatorGraph:
             runs=len(self._runs),
         )
 
-    def _overlaid(self, known: Mapping[str, list[Variant]], by: str) -> dict[str, list[Variant]]:
-        merged: dict[str, list[Variant]] = {key: list(variants) for key, variants in known.items()}
+    def _overlaid(self, known: Mapping[str, list[OperatorStatistics]], by: str) -> dict[str, list[OperatorStatistics]]:
+        merged: dict[str, list[OperatorStatistics]] = {key: list(variants) for key, variants in known.items()}
         for batch in (self._in_flight, self._pending):
             for variant in batch.variants.values() if batch else ():
                 group = merged.get(getattr(variant, by))
@@ -258,13 +258,13 @@ class OperatorGraph:
                 group.extend(self._private.get(key, ()))
         return merged
 
-    def _keep_private(self, variant: Variant) -> None:
+    def _keep_private(self, variant: OperatorStatistics) -> None:
         if variant.lineage not in self._private and len(self._private) >= MAX_PRIVATE:
             self._private.pop(next(iter(self._private)))
         _merge_into(self._private.setdefault(variant.lineage, []), variant)
 
 
-def _merge_into(kept: list[Variant], variant: Variant) -> None:
+def _merge_into(kept: list[OperatorStatistics], variant: OperatorStatistics) -> None:
     for index, before in enumerate(kept):
         if before.key == variant.key:
             kept[index] = before.merge(variant)

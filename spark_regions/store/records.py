@@ -5,21 +5,21 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from spark_regions.dag.moments import Moments
-from spark_regions.dag.records import Entry, Variant
+from spark_regions.dag.records import Entry, OperatorStatistics
+from spark_regions.dag.running_statistics import RunningStatistics
 
 _MOMENTS = ("rows", "bytes", "seconds", "total")
 
 
-def to_variant(row: Any) -> Variant:
+def to_variant(row: Any) -> OperatorStatistics:
     values = row._mapping
     moments = {
-        name: Moments(
+        name: RunningStatistics(
             values[f"{name}_count"], values[f"{name}_mean"], values[f"{name}_m2"], values[f"{name}_last"]
         )
         for name in _MOMENTS
     }  # fmt: skip
-    return Variant(
+    return OperatorStatistics(
         lineage=values["lineage"],
         kind=values["kind"],
         shape=values["shape"],
@@ -33,7 +33,7 @@ def to_variant(row: Any) -> Variant:
     )
 
 
-def from_variant(variant: Variant) -> dict[str, Any]:
+def from_variant(variant: OperatorStatistics) -> dict[str, Any]:
     row: dict[str, Any] = {
         "lineage": variant.lineage,
         "kind": variant.kind,
@@ -46,7 +46,7 @@ def from_variant(variant: Variant) -> dict[str, Any]:
         "last": variant.last,
     }
     for name in _MOMENTS:
-        moments: Moments = getattr(variant, name)
+        moments: RunningStatistics = getattr(variant, name)
         row |= {
             f"{name}_count": moments.count,
             f"{name}_mean": moments.mean,

@@ -15,7 +15,7 @@ from spark_regions.dag.records import Entry
 from spark_regions.store import entries as records
 from spark_regions.store.catalog import Catalog
 from spark_regions.store.files import delete_entry, leftovers
-from spark_regions.store.opening import Place
+from spark_regions.store.opening import StoreLocation
 from spark_regions.store.schema import ENTRY, RUN
 
 LEFTOVER_SECONDS = 3600.0
@@ -41,7 +41,7 @@ class Store:
     Files of a local store are deleted here; locations elsewhere are collected in `sweep` for the driver.
     """
 
-    def __init__(self, catalog: Catalog, where: Place, clock: Clock = time.time) -> None:
+    def __init__(self, catalog: Catalog, where: StoreLocation, clock: Clock = time.time) -> None:
         self.catalog = catalog
         self.where = where
         self.clock = clock

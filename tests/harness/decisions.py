@@ -15,9 +15,9 @@ from typing import Any
 
 from spark_regions.costs.rates import Rates
 from spark_regions.dag.digests import digest, shape
-from spark_regions.dag.moments import Moments
-from spark_regions.dag.plan import Node, Plan, Repeated, Shared, Signature
-from spark_regions.dag.records import EdgeUse, Entry, GraphView, Variant
+from spark_regions.dag.plan import CandidateDataFrame, Node, Plan, RepeatedSubplan, Signature
+from spark_regions.dag.records import EdgeUse, Entry, GraphView, OperatorStatistics
+from spark_regions.dag.running_statistics import RunningStatistics as Seen
 from spark_regions.decision.draft import Draft
 from spark_regions.decision.question import Confs, Question
 from spark_regions.runs.program import Budget
@@ -138,18 +138,18 @@ def _entry(line: str) -> Entry:
 
 
 def _view(case: Mapping[str, Any]) -> GraphView:
-    by_lineage: dict[str, list[Variant]] = {}
-    by_core: dict[str, list[Variant]] = {}
+    by_lineage: dict[str, list[OperatorStatistics]] = {}
+    by_core: dict[str, list[OperatorStatistics]] = {}
     for line in case.get("seen", ()):
         operator, rows = line.split(maxsplit=1)
         signed, rest = _rows(rows)
         assert signed
         times = int(_number(rest, "times", 1))
         total = _number(rest, "s in all", -1.0)
-        found = Variant(
+        found = OperatorStatistics(
             signed.lineage, operator, shape(signed.columns), signed.core, signed.conjuncts, signed.columns,
-            rows=Moments.of(_number(rest, "rows", 1000)), bytes=Moments.of(_number(rest, "MB", 1.0) * 1e6),
-            seconds=Moments.of(_number(rest, "s", 1.0)), total=Moments.of(total) if total >= 0 else Moments(),
+            rows=Seen.of(_number(rest, "rows", 1000)), bytes=Seen.of(_number(rest, "MB", 1.0) * 1e6),
+            seconds=Seen.of(_number(rest, "s", 1.0)), total=Seen.of(total) if total >= 0 else Seen(),
             demands=times, executions=times,
         )  # fmt: skip
         by_lineage.setdefault(signed.lineage, []).append(found)
@@ -163,21 +163,21 @@ def _view(case: Mapping[str, Any]) -> GraphView:
     return GraphView(by_lineage, by_core, edges, frozenset(), session, case.get("runs", 0))
 
 
-def _shared(line: str) -> Shared:
+def _shared(line: str) -> CandidateDataFrame:
     ref, _, node, rows = line.split(maxsplit=3)
     signed, rest = _rows(rows)
     assert signed
     seen = re.search(r"seen (\d+)", rest)
     width = _number(rest, "bytes", 10.0)
-    return Shared(ref, int(node), int(seen[1]) if seen else 1, signed, width, "held" in rest)
+    return CandidateDataFrame(ref, int(node), int(seen[1]) if seen else 1, signed, width, "held" in rest)
 
 
-def _repeated(line: str) -> Repeated:
+def _repeated(line: str) -> RepeatedSubplan:
     numbers, rows = re.match(r"([\d, ]+) (\w+\(.*)", line).groups()  # type: ignore[union-attr]
     signed, _ = _rows(rows)
     assert signed
     nodes = tuple(int(each) for each in numbers.split(","))
-    return Repeated(nodes, nodes, signed, True, 10.0)
+    return RepeatedSubplan(nodes, nodes, signed, True, 10.0)
 
 
 def _run(case: Mapping[str, Any], tree: Plan, confs: Confs) -> RunView | None:

@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 
 from builders import decided, entry, lineage, plan, signature, variant, view_of
 
-from spark_regions.dag.plan import Shared
+from spark_regions.dag.plan import CandidateDataFrame
 from spark_regions.decision.question import Confs
 from spark_regions.matching.subsumes import column_mapping, entry_signature, subsumes
 from spark_regions.optimizer.strategies import OURS
@@ -44,7 +44,7 @@ def plans(draw):
     for number, (_, signed, _) in tree.items():
         if signed and draw(st.booleans()):
             wide = signature(signed.core, (*signed.columns, "z"))
-            shared.append(Shared(f"s{number}", number, draw(st.integers(1, 4)), wide, 50.0))
+            shared.append(CandidateDataFrame(f"s{number}", number, draw(st.integers(1, 4)), wide, 50.0))
     refused = frozenset(draw(st.sets(st.integers(0, size - 1), max_size=3)))
     return plan(tree, RULES, READS, tuple(shared), refused)
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 
 from spark_regions.costs.rates import Rates
 from spark_regions.dag.digests import digest, shape
-from spark_regions.dag.moments import Moments
-from spark_regions.dag.plan import Node, Plan, Shared, Signature
-from spark_regions.dag.records import EdgeUse, Entry, GraphView, Variant
+from spark_regions.dag.plan import CandidateDataFrame, Node, Plan, Signature
+from spark_regions.dag.records import EdgeUse, Entry, GraphView, OperatorStatistics
+from spark_regions.dag.running_statistics import RunningStatistics
 from spark_regions.decision.draft import Draft
 from spark_regions.decision.question import Confs, Question
 from spark_regions.optimizer.optimizer import optimize
@@ -27,7 +27,7 @@ def plan(
     tree: Mapping[int, tuple[str, Signature | None, tuple[int, ...]]],
     expressions: Mapping[str, tuple[str, ...]] | None = None,
     conjunct_columns: Mapping[str, tuple[str, ...]] | None = None,
-    shared: tuple[Shared, ...] = (),
+    shared: tuple[CandidateDataFrame, ...] = (),
     not_storable: frozenset[int] = frozenset(),
     session: frozenset[int] = frozenset(),
     row_bytes: float = 10.0,
@@ -53,28 +53,28 @@ def chain(*cores: str) -> Plan:
 def variant(
     signed: Signature, kind: str = "Op", seconds: float | None = 1.0, rows: float = 1000, size: float | None = 10_000,
     executions: int = 1, demands: int | None = None, total: float | None = None,
-) -> Variant:  # fmt: skip
-    return Variant(
+) -> OperatorStatistics:  # fmt: skip
+    return OperatorStatistics(
         signed.lineage, kind, shape(signed.columns), signed.core, signed.conjuncts, signed.columns,
-        rows=Moments.of(rows),
-        bytes=Moments() if size is None else Moments.of(size),
-        seconds=Moments() if seconds is None else Moments.of(seconds),
-        total=Moments() if total is None else Moments.of(total),
+        rows=RunningStatistics.of(rows),
+        bytes=RunningStatistics() if size is None else RunningStatistics.of(size),
+        seconds=RunningStatistics() if seconds is None else RunningStatistics.of(seconds),
+        total=RunningStatistics() if total is None else RunningStatistics.of(total),
         demands=executions if demands is None else demands,
         executions=executions,
     )  # fmt: skip
 
 
 def view_of(
-    *variants: Variant,
+    *variants: OperatorStatistics,
     edges: Mapping[tuple[str, str], tuple[int, int]] | None = None,
     runs: int = 0,
     session: Mapping[tuple[str, str], int] | None = None,
     served: Iterable[str] = (),
 ) -> GraphView:
     """`edges`: (child lineage, parent lineage) to (runs, occurrences)."""
-    by_lineage: dict[str, list[Variant]] = {}
-    by_core: dict[str, list[Variant]] = {}
+    by_lineage: dict[str, list[OperatorStatistics]] = {}
+    by_core: dict[str, list[OperatorStatistics]] = {}
     for each in variants:
         by_lineage.setdefault(each.lineage, []).append(each)
         by_core.setdefault(each.core, []).append(each)

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from spark_regions.cli.commands import commands
-from spark_regions.dag.moments import Moments
-from spark_regions.dag.records import Entry, Variant
+from spark_regions.dag.records import Entry, OperatorStatistics
+from spark_regions.dag.running_statistics import RunningStatistics
 from spark_regions.store import admin
 from spark_regions.store.graph import Batch, write_batch
 
@@ -37,7 +37,9 @@ def folder(tmp_path: Path) -> Path:
         batch = Batch(queries=1)
         for lineage, kind, demands in zip(LINEAGES, ("Join", "Aggregate"), (3, 1), strict=True):
             batch.add_variant(
-                Variant(lineage, kind, "s", "c" * 32, frozenset(), (), rows=Moments.of(7.0), demands=demands)
+                OperatorStatistics(
+                    lineage, kind, "s", "c" * 32, frozenset(), (), rows=RunningStatistics.of(7.0), demands=demands
+                )
             )
         batch.add_edge(*LINEAGES)
         store.catalog.write(lambda connection: write_batch(connection, batch, run.id))

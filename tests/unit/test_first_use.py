@@ -6,7 +6,7 @@ import pytest
 from builders import chain, decided, entry, plan, signature, variant, view_of
 from wire_client import decide, executed, report
 
-from spark_regions.dag.plan import Shared
+from spark_regions.dag.plan import CandidateDataFrame
 from spark_regions.decision.question import Confs
 from spark_regions.learn import events as module
 from spark_regions.store.admin import list_entries
@@ -16,7 +16,7 @@ CONFS = Confs(max_bytes=10**9, first_use_overhead=0.1)
 
 def over_join(row_bytes=30.0, seen=1, held=True):
     """An aggregate over a join, and in the join's place a wider DataFrame that the program holds."""
-    shared = Shared("s0", 1, seen, signature("join", ["a", "b", "c"]), row_bytes, held)
+    shared = CandidateDataFrame("s0", 1, seen, signature("join", ["a", "b", "c"]), row_bytes, held)
     return replace(chain("agg", "join", "scan"), shared=(shared,))
 
 
@@ -68,7 +68,7 @@ def test_two_branches_are_apart():
             3: ("Agg", signature("right"), (4,)),
             4: ("Scan", signature("scan2"), ()),
         },
-        shared=(Shared("s0", 3, 1, signature("right"), 10.0, True),),
+        shared=(CandidateDataFrame("s0", 3, 1, signature("right"), 10.0, True),),
     )
     stores, loads = chosen(tree, entries=[entry("e1", signature("left"), recompute=9.0)])
     assert (stores, loads) == ([("s0", 3, "HELD")], {1: "BENEFIT"})
@@ -142,5 +142,5 @@ def test_other_results_wait_for_their_second_use(tree, view, confs):
 
 
 def test_above_a_held_frame_the_frame_is_stored():
-    shared = Shared("s0", 2, 1, signature("join", ["a", "b"]), 30.0, True)
+    shared = CandidateDataFrame("s0", 2, 1, signature("join", ["a", "b"]), 30.0, True)
     assert chosen(replace(large(), shared=(shared,)))[0] == [("s0", 2, "HELD")]

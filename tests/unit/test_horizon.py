@@ -8,7 +8,7 @@ from builders import plan, signature
 from horizon_cases import RATES, step
 from wire_client import PatientSession, decide, executed, node
 
-from spark_regions.dag.plan import Plan, Shared
+from spark_regions.dag.plan import CandidateDataFrame, Plan
 from spark_regions.errors import InvalidRequest
 from spark_regions.planner.service import Service
 from spark_regions.planner.session import Counters
@@ -106,7 +106,7 @@ def test_a_dataframe_wider_than_its_queries_is_kept_with_the_columns_that_they_r
         1: ("Project", signature("A", ("b",)), (2,)),
         2: ("Join", signature("j"), ()),
     }
-    second = plan(tree, shared=(Shared("s0", 1, 2, wide, 40.0),))
+    second = plan(tree, shared=(CandidateDataFrame("s0", 1, 2, wide, 40.0),))
     steps = [RecordedQuery(each, Measured({1: 3.0, 2: 0.0}, {1: 1e6}, {})) for each in (first, second)]
     found, solved = schedule(steps, 100)
     ((make,),) = solved.makes.values()

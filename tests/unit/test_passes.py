@@ -128,7 +128,7 @@ def test_each_fact_is_computed_once(monkeypatch):
 
         monkeypatch.setattr(module, name, call)
 
-    for name in ("own_seconds", "total_seconds", "total_probabilities"):
+    for name in ("self_seconds", "inclusive_seconds", "total_probabilities"):
         counted(estimate, name)
     counted(price, "recompute_seconds", lambda *given, **more: tuple(sorted(more)))
     counted(match, "_match", lambda asked, draft, node, entry: (node.id, entry.id))
@@ -145,7 +145,7 @@ def test_each_fact_is_computed_once(monkeypatch):
     )
     optimize(asked, strict=True)
     assert {name for name, _ in calls} == {
-        "own_seconds", "total_seconds", "total_probabilities", "recompute_seconds", "_match", "_measured",
+        "self_seconds", "inclusive_seconds", "total_probabilities", "recompute_seconds", "_match", "_measured",
         "unserved_shares",
     }  # fmt: skip
     assert set(calls.values()) == {1}

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from spark_regions.costs.rates import Rates
 from spark_regions.costs.sharing import computed, guessed, together
 from spark_regions.costs.sharing import measured as measured_costs
-from spark_regions.dag.moments import Moments
-from spark_regions.dag.plan import Repeated, parse_plan
+from spark_regions.dag.plan import RepeatedSubplan, parse_plan
+from spark_regions.dag.running_statistics import RunningStatistics
 from spark_regions.decision.draft import Draft
 from spark_regions.decision.question import Confs, Question
 from spark_regions.decision.values import PlannedMaterialization, unmeasured
@@ -27,7 +27,7 @@ OWN = {2: Estimate(4.0, 1.0), 3: Estimate(8.0, 1.0), 5: Estimate(4.0, 1.0), 6: E
 
 def group(*nodes, copies=None, conjuncts=(), exact=True, row_bytes=100.0, exchange=True):
     signed = signature("join", "ab", conjuncts)
-    return Repeated(nodes, copies or nodes, signed, exact, row_bytes, exchange)
+    return RepeatedSubplan(nodes, copies or nodes, signed, exact, row_bytes, exchange)
 
 
 def twice(left=("a",), right=("b",), conjuncts=((), ()), row_bytes=100.0, repeated=None, source_bytes=None):
@@ -52,9 +52,9 @@ def twice(left=("a",), right=("b",), conjuncts=((), ()), row_bytes=100.0, repeat
 
 def measured(columns, times=1, executions=1, size=1000, conjuncts=()):
     """`times`: how often it was computed, in `executions` queries."""
-    seconds = Moments()
+    seconds = RunningStatistics()
     for _ in range(times):
-        seconds = seconds.merge(Moments.of(6.0))
+        seconds = seconds.merge(RunningStatistics.of(6.0))
     signed = signature("join", columns, conjuncts)
     return replace(variant(signed, "Join", size=size, executions=executions), seconds=seconds)
 
@@ -100,7 +100,7 @@ def grouped(scans):
     """Groups in two places, merged at each; their rows were read in so many."""
     tree = twice(repeated=group(1, 4), right=("a",))
     nodes = {n: replace(node, signature=signature("agg1")) if n in (1, 4) else node for n, node in tree.nodes.items()}
-    seen = Moments.of(6.0).merge(Moments.of(0.2))
+    seen = RunningStatistics.of(6.0).merge(RunningStatistics.of(0.2))
     below = {"Join": ("join", 6.0), "Scan": ("scan", 8.0)}
     counted = [
         replace(variant(signature(name, "a"), kind, seconds), seconds=_times(seconds, scans))
@@ -110,7 +110,7 @@ def grouped(scans):
 
 
 def _times(seconds, times):
-    return reduce(Moments.merge, [Moments.of(seconds)] * times)
+    return reduce(RunningStatistics.merge, [RunningStatistics.of(seconds)] * times)
 
 
 @pytest.mark.parametrize(("scans", "pays"), [(1, False), (2, True)])

@@ -7,7 +7,7 @@ from wire_client import MEASURED, decide, executed, node, report
 from spark_regions.dag.plan import parse_plan
 from spark_regions.effects import open_queries as module
 from spark_regions.errors import InvalidRequest
-from spark_regions.learn.executed import learn
+from spark_regions.learn.executed import observation_of
 from spark_regions.planner.session import Counters, Session
 from spark_regions.store.admin import list_entries
 from spark_regions.store.operator_graph import OperatorGraph
@@ -188,9 +188,9 @@ def test_where_one_place_reads_what_another_computed_nobody_counts():
     raw = [node(0, "Union", (1, 2, 3), "all"), *(node(number, "Join", (), "join") for number in (1, 2, 3))]
     tree = parse_plan(decide(raw, 1))
     event = {"nodes": [each | {"seconds": 1.0} for each in raw]}
-    (apart,) = [each for each in learn(event, tree, set()).variants if each.kind == "Join"]
+    (apart,) = [each for each in observation_of(event, tree, set()).variants if each.kind == "Join"]
     assert (apart.executions, apart.seconds.count) == (1, 3)
-    (shared,) = [each for each in learn(event, tree, {1, 2}).variants if each.kind == "Join"]
+    (shared,) = [each for each in observation_of(event, tree, {1, 2}).variants if each.kind == "Join"]
     assert (shared.executions, shared.seconds.count) == (0, 0)
 
 

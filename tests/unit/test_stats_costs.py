@@ -9,20 +9,20 @@ from builders import chain, plan, signature, variant, view_of
 from spark_regions.costs.calibrate import observed_rate, probe_disk, rates_of
 from spark_regions.costs.rates import Rates
 from spark_regions.costs.recompute import recompute_seconds
-from spark_regions.dag.moments import Moments
+from spark_regions.dag.running_statistics import RunningStatistics
 from spark_regions.stats.cardinality import guessed_rows, rows, unfiltered_rows
 from spark_regions.stats.estimate import Estimate, estimate
-from spark_regions.stats.operators import OTHER_COLUMNS, bytes_of, own_seconds
+from spark_regions.stats.operators import OTHER_COLUMNS, bytes_of, self_seconds
 
 
 @pytest.mark.parametrize("split", [0, 1, 3, 5])
 def test_moments_merge_as_if_seen_together(split):
     values = [1.0, 4.0, 4.0, 8.0, 3.0]
-    one, two = Moments(), Moments()
+    one, two = RunningStatistics(), RunningStatistics()
     for value in values[:split]:
-        one = one.merge(Moments.of(value))
+        one = one.merge(RunningStatistics.of(value))
     for value in values[split:]:
-        two = two.merge(Moments.of(value))
+        two = two.merge(RunningStatistics.of(value))
     merged = one.merge(two)
     assert merged.count == 5
     assert merged.mean == pytest.approx(statistics.mean(values))
@@ -31,9 +31,9 @@ def test_moments_merge_as_if_seen_together(split):
 
 
 def test_confidence_grows_with_count_and_falls_with_spread():
-    once = estimate(Moments.of(2.0))
-    steady = estimate(Moments.of(2.0).merge(Moments.of(2.0)))
-    spread = estimate(Moments.of(1.0).merge(Moments.of(3.0)))
+    once = estimate(RunningStatistics.of(2.0))
+    steady = estimate(RunningStatistics.of(2.0).merge(RunningStatistics.of(2.0)))
+    spread = estimate(RunningStatistics.of(1.0).merge(RunningStatistics.of(3.0)))
     assert once and steady and spread
     assert steady.confidence > once.confidence
     assert spread.confidence < steady.confidence
@@ -76,7 +76,7 @@ OWN = {0: Estimate(1.0, 1.0), 1: Estimate(6.0, 1.0), 2: Estimate(4.0, 1.0), 3: E
 
 
 @pytest.mark.parametrize(
-    ("cores", "stops", "expected"),
+    ("cores", "cut_points", "expected"),
     [
         (1, None, 13.0),  # 4 + 2 + 6 + 1
         (2, None, 6.5),
@@ -85,8 +85,8 @@ OWN = {0: Estimate(1.0, 1.0), 1: Estimate(6.0, 1.0), 2: Estimate(4.0, 1.0), 3: E
         (2, {1: 0.25}, 0.75),  # 0.25 + 0.5
     ],
 )
-def test_recompute_seconds_of_a_join(cores, stops, expected):
-    found = recompute_seconds(plan(JOIN), OWN, cores, stops)
+def test_recompute_seconds_of_a_join(cores, cut_points, expected):
+    found = recompute_seconds(plan(JOIN), OWN, cores, cut_points)
     assert found[0].value == pytest.approx(expected)
 
 
@@ -108,7 +108,7 @@ def test_copies_of_a_subplan_count_once_where_they_are_reused():
     assert recompute_seconds(doubled, own, 2, reused=True)[0].value == pytest.approx(4.0)
     # One of the two branches is read: the other one's scan and joins are left.
     branch = doubled.nodes[0].children[0]
-    assert recompute_seconds(doubled, own, 2, stops={branch: 0.5}, reused=True)[0].value == pytest.approx(4.5)
+    assert recompute_seconds(doubled, own, 2, cut_points={branch: 0.5}, reused=True)[0].value == pytest.approx(4.5)
     assert recompute_seconds(plan(JOIN), OWN, 2, reused=True)[0].value == pytest.approx(6.5)
 
 
@@ -124,25 +124,25 @@ def test_an_unmeasured_operator_lowers_the_confidence_and_the_whole_prefix_stand
     assert partial[0].value == 1.0
     assert partial[0].confidence == pytest.approx(0.5)
     assert 1 not in partial
-    whole = recompute_seconds(chain("b", "a"), own, 1, prefixes={0: Estimate(7.0, 0.5)})
+    whole = recompute_seconds(chain("b", "a"), own, 1, inclusive_seconds={0: Estimate(7.0, 0.5)})
     assert whole[0].value == 7.0
 
 
 def test_seconds_of_other_columns_count_half():
     wide, narrow = signature("p", ("a", "udf")), signature("p", ("a",))
     tree = plan({0: ("Op", narrow, (1,)), 1: ("Scan", signature("s"), ())})
-    assert own_seconds(tree, view_of(variant(narrow, seconds=3.0)))[0] == Estimate(3.0, 0.5)
-    assert own_seconds(tree, view_of(variant(wide, seconds=3.0)))[0] == Estimate(3.0, 0.5 * OTHER_COLUMNS)
-    assert own_seconds(tree, view_of(variant(narrow, kind="Other"))) == {}
+    assert self_seconds(tree, view_of(variant(narrow, seconds=3.0)))[0] == Estimate(3.0, 0.5)
+    assert self_seconds(tree, view_of(variant(wide, seconds=3.0)))[0] == Estimate(3.0, 0.5 * OTHER_COLUMNS)
+    assert self_seconds(tree, view_of(variant(narrow, kind="Other"))) == {}
 
 
 def test_a_projection_of_other_columns_is_not_taken_to_cost_what_theirs_do():
     dear, cheap = signature("A", ("a", "words")), signature("A", ("a", "b"))
     seen = view_of(variant(dear, "Project", 8.0), variant(cheap, "Project", 0.5))
-    assert own_seconds(plan({0: ("Project", signature("A"), ())}), seen)[0] == Estimate(0.5, 0.5 * OTHER_COLUMNS)
-    assert own_seconds(plan({0: ("Project", dear, ())}), seen)[0] == Estimate(8.0, 0.5)
+    assert self_seconds(plan({0: ("Project", signature("A"), ())}), seen)[0] == Estimate(0.5, 0.5 * OTHER_COLUMNS)
+    assert self_seconds(plan({0: ("Project", dear, ())}), seen)[0] == Estimate(8.0, 0.5)
     joins = view_of(variant(dear, "Join", 8.0), variant(cheap, "Join", 0.5))
-    assert own_seconds(plan({0: ("Join", signature("A"), ())}), joins)[0].value == 4.25
+    assert self_seconds(plan({0: ("Join", signature("A"), ())}), joins)[0].value == 4.25
 
 
 def test_rows_are_those_of_the_lineage_and_bytes_fall_back_to_rows_times_width():

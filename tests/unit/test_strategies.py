@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from builders import chain, decided, entry, lineage, plan, signature, variant, view_of
 
-from spark_regions.dag.plan import Shared, Signature
+from spark_regions.dag.plan import CandidateDataFrame, Signature
 from spark_regions.decision.question import Confs
 from spark_regions.decision.values import Appraisal, Decline, MaterializationCandidate
 from spark_regions.errors import StrategyUnknown
@@ -268,7 +268,7 @@ def test_what_may_not_be_stored_is_not():
 def shared_plan(seen):
     """A filter on a wide DataFrame that earlier queries filtered otherwise."""
     node = signature("base", ("a",), ("f2",))
-    shared = Shared("s0", 1, seen, signature("base", ("a", "b", "c")), 40.0)
+    shared = CandidateDataFrame("s0", 1, seen, signature("base", ("a", "b", "c")), 40.0)
     return plan(
         {0: ("Agg", signature("agg2"), (1,)), 1: ("Project", node, (2,)), 2: ("Scan", signature("s"), ())},
         conjunct_columns={"f2": ("b",)},
@@ -288,7 +288,7 @@ def wide_plan(row_bytes, inputs=()):
     """A join of 40 columns, of which this query reads one and filters by another."""
     columns = tuple(f"c{n}" for n in range(40))
     node = signature("join", ("c0",), ("f2",))
-    shared = Shared("s0", 1, 3, signature("join", columns), row_bytes, inputs=inputs)
+    shared = CandidateDataFrame("s0", 1, 3, signature("join", columns), row_bytes, inputs=inputs)
     return plan(
         {
             0: ("Agg", signature("agg2"), (1,)),
@@ -331,7 +331,7 @@ def test_what_an_entry_answers_is_no_use_of_a_wider_one():
 
 def test_a_shared_dataframe_that_does_not_cover_the_node_is_left_alone():
     tree = shared_plan(5)
-    lacking = Shared("s0", 1, 5, signature("base", ("b",)), 40.0)
+    lacking = CandidateDataFrame("s0", 1, 5, signature("base", ("b",)), 40.0)
     earlier = variant(signature("base", ("a",), ("f1",)), "Project", 5.0, rows=10_000, total=8.0)
     tree = plan({n: (x.operator, x.signature, x.children) for n, x in tree.nodes.items()}, shared=(lacking,))
     assert decide(tree, view_of(earlier)).stores == ()

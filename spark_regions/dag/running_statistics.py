@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Moments:
+class RunningStatistics:
     """Running mean and variance (Welford; merged as Chan, Golub and LeVeque do).
 
     Piglet §4.3 merges by averaging; the variance is ours, for confidences.
 
-    >>> a = Moments.of(2.0).merge(Moments.of(4.0))
+    >>> a = RunningStatistics.of(2.0).merge(RunningStatistics.of(4.0))
     >>> a.count, a.mean, a.variance, a.last
     (2, 3.0, 2.0, 4.0)
     """
@@ -22,7 +22,7 @@ class Moments:
     last: float = 0.0
 
     @classmethod
-    def of(cls, value: float) -> Moments:
+    def of(cls, value: float) -> RunningStatistics:
         return cls(1, value, 0.0, value)
 
     @property
@@ -30,7 +30,7 @@ class Moments:
         """Sample variance; 0 below two observations."""
         return self.m2 / (self.count - 1) if self.count > 1 else 0.0
 
-    def merge(self, later: Moments) -> Moments:
+    def merge(self, later: RunningStatistics) -> RunningStatistics:
         """Both together; `last` is the later one's."""
         if not later.count:
             return self
@@ -40,4 +40,4 @@ class Moments:
         delta = later.mean - self.mean
         mean = self.mean + delta * later.count / count
         m2 = self.m2 + later.m2 + delta * delta * self.count * later.count / count
-        return Moments(count, mean, m2, later.last)
+        return RunningStatistics(count, mean, m2, later.last)
