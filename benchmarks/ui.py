@@ -1,7 +1,8 @@
 """What the Regions tab costs: time of its pages, growth of the event log, heap of the driver.
 
 The same thousand queries by the plugin with the tab and without it, and a query of a thousand operators. Pages are
-asked for over HTTP, `rounds` times each. The log's growth is that of our events over all others.
+asked for over HTTP, `rounds` times each; what a browser takes to draw them is measured apart, where there is one. The
+log's growth is that of our events over all others.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 
 from benchmarks.measure import Options, benchmark_main, percentile
 from examples.demo import ROOT, plugin_confs
+from tests.harness.browser import chrome, installed
 
 QUERIES = 1000
 """At scale 1; the scale factor counts queries here, not rows."""
@@ -40,6 +42,7 @@ def run(options: Options) -> dict[str, Any]:
         "operators_of_wide_query": tab["operators"],
         "milliseconds_by_page": {page: round(median(times), 1) for page, times in pages.items()},
         "milliseconds_slowest_page": round(max(median(times) for times in pages.values()), 1),
+        "milliseconds_drawn_by_page": {page: round(median(times), 1) for page, times in tab["drawn"].items()},
         "milliseconds_p95": {page: round(percentile(times, 0.95), 1) for page, times in pages.items()},
         "log_bytes_ours_a_query": round(tab["log"]["ours"] / queries),
         "log_growth": tab["log"]["ours"] / tab["log"]["others"],
@@ -86,14 +89,30 @@ def asked(base: str, rounds: int) -> dict[str, Any]:
     assert wide is not None, "the query of a thousand operators is not shown"
     small = next(q for q in listed if q["operators"] < 100 and q["outcome"])
     times: dict[str, list[float]] = {}
-    for page in PAGES:
-        url = base + page.format(small=small["executionId"], wide=wide["executionId"])
+    urls = {page: base + page.format(small=small["executionId"], wide=wide["executionId"]) for page in PAGES}
+    for page, url in urls.items():
         fetched(url)
         for _ in range(rounds):
             start = time.perf_counter()
             fetched(url)
             times.setdefault(page, []).append(1000 * (time.perf_counter() - start))
-    return {"milliseconds": times, "operators": wide["operators"]}
+    drawn = drawn_by(urls, rounds) if installed("chromedriver") else {}
+    return {"milliseconds": times, "drawn": drawn, "operators": wide["operators"]}
+
+
+def drawn_by(urls: dict[str, str], rounds: int) -> dict[str, list[float]]:
+    """Milliseconds from the end of a page's answer until its scripts have drawn it."""
+    times: dict[str, list[float]] = {}
+    with chrome() as browser:
+        for page, url in urls.items():
+            for _ in range(rounds if page != "json" else 0):
+                browser.get(url)
+                took = browser.execute_script(
+                    """var load = performance.getEntriesByType('navigation')[0];
+                    return load.domContentLoadedEventEnd - load.responseEnd"""
+                )
+                times.setdefault(page, []).append(took)
+    return times
 
 
 def fetched(url: str) -> bytes:

@@ -81,13 +81,22 @@ def facts(report: Report) -> dict[str, Any]:
             "measured": measured.saved,
             "loadsMeasured": measured.by_runs + measured.by_log,
         },
-        "held": {"bytes": report.held_bytes, "entries": None},
         "actions": dict(report.actions),
         "declines": dict(report.declines),
         "sections": told,
-        "candidates": {"columns": CANDIDATE_COLUMNS, "rows": candidate_rows(report), "hint": CANDIDATES_HINT},
+        "candidates": {"columns": CANDIDATE_COLUMNS, "rows": _candidates(report), "hint": CANDIDATES_HINT},
         "plots": [{"title": title, "points": points} for title, points in plots if points],
     }
+
+
+def _candidates(report: Report) -> list[list[object]]:
+    """Cells as the view sorts them: figures by their values."""
+    rows: list[list[object]] = []
+    for each, (point, *figures, so_far) in zip(report.candidates, candidate_rows(report), strict=True):
+        values = (each.uses, each.seconds, each.bytes, each.saved_seconds, each.write_seconds)
+        cells = [{"show": text, "key": value} for text, value in zip(figures, values, strict=True)]
+        rows.append([point, *cells, so_far])
+    return rows
 
 
 def fragment(report: Report) -> str:

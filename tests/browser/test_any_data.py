@@ -189,7 +189,6 @@ def test_text_from_data_stays_text(reader: Reader) -> None:
             "headline": "h",
             "notes": ["n"],
             "saved": overview["saved"],
-            "held": {"bytes": 1, "entries": None},
             "actions": {},
             "declines": {EVIL: 2},
             "sections": [{"title": "t", "rows": [["a", "b"]], "hint": "h"}],

@@ -55,12 +55,16 @@ def test_pictures_have_their_words_and_ids_are_unique(told: tuple[str, str], bro
 def test_tables_are_sorted_by_the_keyboard(told: tuple[str, str], browser: Chrome) -> None:
     from selenium.webdriver.common.keys import Keys
 
-    head = browser.find_element(By.CSS_SELECTOR, "#regions-candidates th")
-    head.send_keys(Keys.ENTER)
-    assert head.get_dom_attribute("aria-sort") == "ascending"
-    first = browser.find_elements(By.CSS_SELECTOR, "#regions-candidates tbody tr td:first-child")
-    cells = [each.text for each in first]
-    assert cells == sorted(cells)
+    name, _, _, size, *_ = browser.find_elements(By.CSS_SELECTOR, "#regions-candidates th")
+    cells = {}
+    for place, head in ((1, name), (4, size)):
+        head.send_keys(Keys.ENTER)
+        assert head.get_dom_attribute("aria-sort") == "ascending"
+        found = browser.find_elements(By.CSS_SELECTOR, f"#regions-candidates tbody tr td:nth-child({place})")
+        cells[place] = [each.text for each in found]
+    assert cells[1] == sorted(cells[1])
+    assert cells[4] == ["100 B", "100 B", "50.0 MB"], "by the number of bytes, not by the text"
+    assert name.get_dom_attribute("aria-sort") == "none"
 
 
 def test_the_last_report_of_a_name_is_written_whole(tmp_path: Path, reader: Reader) -> None:

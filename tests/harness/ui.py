@@ -125,7 +125,8 @@ def history_server(logs: Path, folder: Path, jar: Path | None) -> Iterator[Serve
             server = Served(f"http://127.0.0.1:{port}")
             end = time.monotonic() + 120
             while True:
-                with contextlib.suppress(OSError):
+                # Until its API is attached, it answers with a page.
+                with contextlib.suppress(OSError, ValueError):
                     if len(server.json("/api/v1/applications")) == len(list(logs.iterdir())):
                         break
                 assert process.poll() is None and time.monotonic() < end, log.read_text()[-4000:]

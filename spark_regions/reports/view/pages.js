@@ -24,14 +24,13 @@
   view.toSql = execution => cell(execution >= 0 ? el('a', {href: view.links.sql(execution)}, String(execution)) : '', execution);
   view.leftAlone = declined => `${counted(declined, 'operator')} left alone`;
 
-  /** What was saved and is held, as the overview and a report have it. */
-  view.savedCards = function ({saved, actions, held}) {
+  /** What was saved, as the overview and a report have it. */
+  view.savedCards = function ({saved, actions}) {
     const did = kind => count(actions[kind] || 0);
     return [
       ['Seconds saved, measured', el('span', {id: 'regions-saved'}, seconds(saved.measured)), `over ${saved.loadsMeasured} loads`],
       ['Seconds saved, predicted', el('span', {id: 'regions-predicted'}, seconds(saved.predicted)),
         `${did('load')} loads, ${did('recall')} recalls, ${did('share')} shared`],
-      ['Bytes held', el('span', {id: 'regions-held'}, bytes(held.bytes)), known(held.entries) ? `in ${held.entries} entries` : ''],
     ];
   };
 
@@ -48,6 +47,7 @@
     return [
       cards([
         ...view.savedCards(facts),
+        ['Bytes held', el('span', {id: 'regions-held'}, bytes(facts.held.bytes)), `in ${facts.held.entries} entries`],
         ['Planner', healthy ? 'healthy' : el('span', {class: 'regions-bad'}, planner.state || ''),
           healthy ? `${planner.restarts || 0} restarts` : planner.reason],
         ['Mode', facts.mode, `strategy ${facts.strategy}`],

@@ -32,7 +32,7 @@ object EventBodies {
     val plan = array(redaction.first(nodes, mostNodes).map { node =>
       val label = redaction(node.plan.simpleString(labelFields))
       present("id" -> node.id, "operator" -> redaction(node.operator), "children" -> node.children, "label" -> label,
-        "lineage" -> node.signature.map(_.lineage))
+        "lineage" -> node.signature.toOption.map(_.lineage))
     })
     val tree = redaction(Frames.json.valueToTree[JsonNode](bounded))
     SparkListenerRegionsDecided(decision.query, executionId, decision.epochMillis, tree, plan, redaction.truncated,
