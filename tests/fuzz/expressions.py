@@ -70,6 +70,8 @@ def value(draw: Draw, columns: list[Column], kind: str) -> str:
 
 def predicate(draw: Draw, columns: list[Column]) -> str:
     templates = applicable(columns, "BOOLEAN")
+    if not templates:
+        return f"({draw(st.sampled_from(columns)).name} IS NOT NULL)"
     chosen = draw(st.lists(st.sampled_from(templates), min_size=1, max_size=2))
     return " AND ".join(f"({filled(draw, columns, template)})" for template in chosen)
 
