@@ -8,6 +8,7 @@ import com.fasterxml.jackson.databind.JsonNode
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.regions._
 import org.apache.spark.sql.regions.exec.{Entries, StoredEntry}
+import org.apache.spark.sql.regions.rules.actions.ActionApplier
 
 /** Entries that one decision looks at, each opened once. */
 private[rules] final class OpenedEntries(session: SparkSession) {
@@ -22,10 +23,10 @@ private[rules] final class OpenedEntries(session: SparkSession) {
  * is changed, so that the planner can choose something else.
  */
 private[rules] final class OrderCheck(
-    runtime: RegionsRuntime,
+    val runtime: RegionsRuntime,
     signed: SignedQuery,
-    order: RowOrder,
-    opened: OpenedEntries) {
+    val order: RowOrder,
+    val opened: OpenedEntries) {
 
   /**
    * @param again whether something was refused before. Else a node's own rows may be stored unlooked at: their order is found beside
@@ -34,28 +35,17 @@ private[rules] final class OrderCheck(
    */
   def refused(answer: JsonNode, shared: Seq[SharedPoint], again: Boolean): Seq[(Int, String)] = for {
     action <- answer.path("actions").elements().asScala.toSeq
+    applier <- ActionApplier.all.get(action.path("kind").asText).toSeq
     node <- signed.nodes.lift(action.path("node").asInt(-1))
     // Of a read of another query's part of the plan nothing is known until it is put there.
-    name <- refused(node, action, shared, again)
+    name <- applier.misplaced(this, node, action, shared, again)
   } yield node.id -> name
 
-  private def refused(
-      node: SignedNode,
-      action: JsonNode,
-      shared: Seq[SharedPoint],
-      again: Boolean): Option[String] = {
-    val entry = action.path("entry").asText("")
-    action.path("kind").asText match {
-      case "load" =>
-        val found = opened(action.path("location").asText, entry)
-        found.toOption.filterNot(stored => order.fits(node, stored.layout)).map(_ => entry)
-      case "recall" => runtime.recycling.persisted.get(entry).filterNot(h => order.fits(node, h.layout)).map(_ => entry)
-      case "store" | "persist" if action.hasNonNull("ref") =>
-        val ref = action.path("ref").asText
-        shared.find(_.ref == ref).filterNot(point => order.fits(node, point.plan)).map(_ => ref)
-      case "store" if !again => None
-      case "store" | "persist" => if (order.repeatable(node)) None else Some("")
-      case _ => None
-    }
-  }
+  /** What is kept of the node: its DataFrame where that does not fit, "" where the node's own rows could not be read in order. */
+  def misplaced(node: SignedNode, action: JsonNode, shared: Seq[SharedPoint], known: Boolean): Option[String] =
+    if (action.hasNonNull("ref")) {
+      val ref = action.path("ref").asText
+      shared.find(_.ref == ref).filterNot(point => order.fits(node, point.plan)).map(_ => ref)
+    } else if (known || order.repeatable(node)) None
+    else Some("")
 }

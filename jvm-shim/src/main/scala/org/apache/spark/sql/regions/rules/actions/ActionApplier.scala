@@ -4,6 +4,8 @@ import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.regions.{Refusal, SignedNode}
+import org.apache.spark.sql.regions.exec.StoredLayout
+import org.apache.spark.sql.regions.rules.{OrderCheck, SharedPoint}
 
 /** How one kind of action changes the plan at its node. */
 private[rules] trait ActionApplier {
@@ -19,6 +21,19 @@ private[rules] trait ActionApplier {
    * @return what stands in its place, or why the action cannot be applied
    */
   def apply(query: Applying, node: SignedNode, plan: LogicalPlan, action: JsonNode): Either[Refusal, LogicalPlan]
+
+  /**
+   * What in the action would give rows in another order than plain Spark, where somebody sees it: the entry, the DataFrame, or "" for
+   * the node's own rows. Asked before anything is changed.
+   *
+   * @param again whether something of the query was refused before
+   */
+  def misplaced(
+      check: OrderCheck,
+      node: SignedNode,
+      action: JsonNode,
+      shared: Seq[SharedPoint],
+      again: Boolean): Option[String] = None
 
   /** The event that tells the planner that the action was not applied, if it has to know. */
   def refused(refusal: Refusal): Option[String] = None
@@ -39,6 +54,17 @@ private[actions] trait ReadingApplier extends ActionApplier {
       node: SignedNode,
       at: SignedNode,
       action: JsonNode): Either[Refusal, LogicalPlan]
+
+  /** In which order the rows are; None where there are none to read. */
+  protected def layout(check: OrderCheck, action: JsonNode): Option[Option[StoredLayout]]
+
+  override def misplaced(
+      check: OrderCheck,
+      node: SignedNode,
+      action: JsonNode,
+      shared: Seq[SharedPoint],
+      again: Boolean): Option[String] =
+    layout(check, action).filterNot(check.order.fits(node, _)).map(_ => action.path("entry").asText(""))
 
   /** Where only the order of rows was wrong, it may well serve another query. */
   override def refused(refusal: Refusal): Option[String] = Some(lost).filter(_ => refusal.code != Applying.rowOrder)

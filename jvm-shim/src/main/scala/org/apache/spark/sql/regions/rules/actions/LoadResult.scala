@@ -8,6 +8,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.regions._
 import org.apache.spark.sql.regions.exec._
 import org.apache.spark.sql.regions.profile.LoadUse
+import org.apache.spark.sql.regions.rules.OrderCheck
 
 /** A scan of a stored result, with the rest of the node's filters and columns on top. */
 private[rules] object LoadResult extends ReadingApplier {
@@ -19,6 +20,9 @@ private[rules] object LoadResult extends ReadingApplier {
       query.runtime.counters.add(Counters.loads)
       found
     }
+
+  protected def layout(check: OrderCheck, action: JsonNode): Option[Option[StoredLayout]] =
+    check.opened(action.path("location").asText, action.path("entry").asText("")).toOption.map(_.layout)
 
   def read(reads: Reads, node: SignedNode, at: SignedNode, action: JsonNode): Either[Refusal, LogicalPlan] = {
     val entry = action.path("entry").asText("")

@@ -5,12 +5,20 @@ import com.fasterxml.jackson.databind.JsonNode
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
 import org.apache.spark.sql.regions.{Counters, Refusal, SignedNode}
 import org.apache.spark.sql.regions.exec.StoredLayout
+import org.apache.spark.sql.regions.rules.{OrderCheck, SharedPoint}
 
 /** The node, or the wider DataFrame in its place, in the block manager; the query reads it there. */
 private[rules] object PersistResult extends ActionApplier {
   val kind = "persist"
 
   override def refused(refusal: Refusal): Option[String] = Some("dropped")
+
+  override def misplaced(
+      check: OrderCheck,
+      node: SignedNode,
+      action: JsonNode,
+      shared: Seq[SharedPoint],
+      again: Boolean): Option[String] = check.misplaced(node, action, shared, known = false)
 
   def apply(query: Applying, node: SignedNode, plan: LogicalPlan, action: JsonNode): Either[Refusal, LogicalPlan] =
     for {

@@ -5,7 +5,9 @@ import org.apache.hadoop.conf.Configuration
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.regions.{Counters, Refusal, SignedNode}
+import org.apache.spark.sql.regions.exec.StoredLayout
 import org.apache.spark.sql.regions.profile.PersistUse
+import org.apache.spark.sql.regions.rules.OrderCheck
 
 /** A read of what this application keeps in the block manager. */
 private[rules] object ReadPersisted extends ReadingApplier {
@@ -27,6 +29,9 @@ private[rules] object ReadPersisted extends ReadingApplier {
       query.persists += PersistUse(action.path("entry").asText, action.path("release").asBoolean(false))
       found
     }
+
+  protected def layout(check: OrderCheck, action: JsonNode): Option[Option[StoredLayout]] =
+    check.runtime.recycling.persisted.get(action.path("entry").asText("")).map(_.layout)
 
   def read(reads: Reads, node: SignedNode, at: SignedNode, action: JsonNode): Either[Refusal, LogicalPlan] =
     read(reads, node, at, action, computes = false)

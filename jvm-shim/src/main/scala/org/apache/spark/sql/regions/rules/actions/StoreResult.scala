@@ -6,12 +6,20 @@ import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
 import org.apache.spark.sql.regions._
 import org.apache.spark.sql.regions.exec._
 import org.apache.spark.sql.regions.profile.StoreUse
+import org.apache.spark.sql.regions.rules.{OrderCheck, SharedPoint}
 
 /** A tee over the node, or over the wider DataFrame in its place. */
 private[rules] object StoreResult extends ActionApplier {
   val kind = "store"
 
   override def refused(refusal: Refusal): Option[String] = Some("abandoned")
+
+  override def misplaced(
+      check: OrderCheck,
+      node: SignedNode,
+      action: JsonNode,
+      shared: Seq[SharedPoint],
+      again: Boolean): Option[String] = check.misplaced(node, action, shared, known = !again)
 
   def apply(query: Applying, node: SignedNode, plan: LogicalPlan, action: JsonNode): Either[Refusal, LogicalPlan] =
     Target(query, node, plan, action).flatMap { target =>
