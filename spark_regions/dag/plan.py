@@ -137,6 +137,10 @@ class Plan:
             yield current
             stack.extend(reversed(self.nodes[current].children))
 
+    def under(self, nodes: Iterable[int]) -> set[int]:
+        """Every node that is one of `nodes`, or below one of them."""
+        return {below for node in nodes for below in self.below(node)}
+
     def bottom_up(self) -> list[int]:
         """Every node, children first."""
         return list(reversed(list(self.below(self.root))))

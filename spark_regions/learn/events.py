@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from spark_regions.costs.calibrate import observed_rate, observed_ratio, rates_of
@@ -83,7 +84,7 @@ class Learning:
         if write is not None and code == "OVER_BUDGET":
             self._outgrew(write)
         reason = f"{code or ''} {event.get('detail', '')}".strip()[:1000]
-        self.queue.put(lambda: self.store.abandon(name, reason))
+        self.queue.put(partial(self.store.abandon, name, reason))
         return planned
 
     def released(self, event: Mapping[str, Any]) -> None:
@@ -92,10 +93,7 @@ class Learning:
         self._release(str(event["entry"]), None if query is None else int(query))
 
     def _release(self, name: str, query: int | None) -> None:
-        self.queue.put(lambda: self.store.release(self.run, name, query))
-
-    def _price(self, name: str, seconds: float) -> None:
-        self.queue.put(lambda: self.store.price(name, seconds))
+        self.queue.put(partial(self.store.release, self.run, name, query))
 
     def _outgrew(self, write: PendingWrite) -> None:
         self.effects.writes.outgrew(write)
@@ -114,29 +112,29 @@ class Learning:
         loaded = {node for name in read if query and name in query.loads for node in query.loads[name].nodes}
         shared = query.nodes_of(wire.Share) if query else set()
         # How often Spark computes what is shared now was counted when it was not.
-        partial = loaded | shared | (query.nodes_of(wire.ReadPersisted, wire.Persist) if query else set())
-        seen = observation_of(event, query.plan if query else None, partial)
+        absent = loaded | shared | (query.nodes_of(wire.ReadPersisted, wire.Persist) if query else set())
+        seen = observation_of(event, query.plan if query else None, absent)
         self.graph.record(seen.fill, seen.private, seen.demanded)
         if query is not None:
-            self._step(query, event, partial, runs)
+            self._step(query, event, absent, runs)
             alone = all(isinstance(action, wire.Share) for action in query.actions)
             if alone and query.plan.repeated:
                 ran = run_of(query.plan, bool(shared), float(event.get("seconds") or 0.0), time.time())
                 self.graph.record(lambda batch: batch.add_variant(ran), (), ())
         for write in self.effects.writes.take_uncosted(number):
             if write.node in seen.totals:
-                self._price(write.entry, seen.totals[write.node] / write.cores)
+                self.queue.put(partial(self.store.price, write.entry, seen.totals[write.node] / write.cores))
         for name, load in read.items():
             self._loaded(name, load, query)
 
-    def _step(self, query: OpenQuery, event: Mapping[str, Any], partial: set[int], runs: RunPlanner) -> None:
+    def _step(self, query: OpenQuery, event: Mapping[str, Any], absent: set[int], runs: RunPlanner) -> None:
         """Keep the query as a step of this run."""
         if query.position < MAX_STEPS:
             plan = query.plan
-            below = {each for n in partial if n in plan.nodes for each in plan.below(n)}
+            below = plan.under(absent & plan.nodes.keys())
             made = (wire.Store, wire.Persist)
             wider = [a.node for a in query.actions if isinstance(a, made) and a.ref is not None]
-            widened = {each for node in wider for each in plan.below(node)}
+            widened = plan.under(wider)
             seen = measured_of(event, query.cores, below, widened)
             body = encode(query.message, with_carried(seen, runs.carried(query.number)))
             if body is not None:
@@ -159,4 +157,4 @@ class Learning:
         overhead = rates.read_overhead_seconds * len(known.nodes)
         measured = known.instead - (float(seconds) / query.cores + overhead)
         contradicted = contradicts(known.predicted, measured)
-        self.queue.put(lambda: self.store.used(name, known.predicted, measured, contradicted))
+        self.queue.put(partial(self.store.used, name, known.predicted, measured, contradicted))

@@ -9,6 +9,5 @@ from spark_regions.decision.values import Decline
 
 def account(question: Question, draft: Draft) -> Draft:
     """After the last pass that stores at such a node: under an action nothing else about a node matters."""
-    acted = {*draft.loads, *draft.stored}
-    covered = {below for number in acted for below in question.plan.below(number)}
+    covered = question.plan.under((*draft.loads, *draft.stored))
     return draft.declined(*(Decline(number, "NO_HISTORY") for number in draft.unknown if number not in covered))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-from spark_regions.dag.plan import Plan
 from spark_regions.decision.draft import Draft
 from spark_regions.decision.question import Question
 
@@ -16,13 +15,14 @@ def violation(question: Question, draft: Draft) -> str | None:
     - at most one action stores or keeps the rows of a node, or of a DataFrame in its place
     - no two subplans that are computed once have a node in common
     - no result is larger than the budget of the level at which it is kept
+    - what is loaded has an entry that serves it, and a saving
     """
     plan, confs = question.plan, question.confs
     stored = [candidate for candidate, _ in draft.stores]
     made = [(each.node, each.ref) for each in (*stored, *draft.persists)]
     made += [(each.node, each.ref) for each in draft.keeps]
     shared = [number for each in draft.shares for number in each.nodes]
-    idle = {below for number in draft.loads for below in plan.below(number)}
+    idle = plan.under(draft.loads)
     below_loads = idle & {*(node for node, _ in made), *shared} | {
         number for number in draft.loads if plan.above([number]) & draft.loads.keys()
     }
@@ -31,16 +31,13 @@ def violation(question: Question, draft: Draft) -> str | None:
     twice = sorted(node for (node, _), times in Counter(made).items() if times > 1)
     if twice:
         return f"nodes {twice} are made twice"
-    common = _in_common(plan, draft)
+    inside = Counter(number for each in draft.shares for number in plan.under(each.nodes))
+    common = sorted(number for number, times in inside.items() if times > 1)
     if common:
         return f"nodes {common} are shared twice"
     large = [each.node for each in stored if each.bytes > confs.max_bytes > 0]
     large += [each.node for each in draft.persists if each.bytes > confs.persist_max_bytes]
-    return f"nodes {large} are larger than the budget" if large else None
-
-
-def _in_common(plan: Plan, draft: Draft) -> list[int]:
-    inside = Counter(
-        number for each in draft.shares for number in {n for place in each.nodes for n in plan.below(place)}
-    )
-    return sorted(number for number, times in inside.items() if times > 1)
+    if large:
+        return f"nodes {large} are larger than the budget"
+    unknown = sorted(draft.loads.keys() - (draft.matches.keys() & draft.saved.keys()))
+    return f"nodes {unknown} are loaded without an entry or a saving" if unknown else None

@@ -27,7 +27,7 @@ def keep(question: Question, draft: Draft) -> Draft:
     if not wanted:
         return draft
     plan = question.plan
-    under_loads = {below for number in draft.loads for below in plan.below(number)}
+    under_loads = plan.under(draft.loads)
     beside = {*draft.stored, *ancestry(plan, draft.stored)}
     kept = [each for each in wanted if each.node not in under_loads and each.node not in beside]
     refused = [Decline(each.node, "ALREADY_STORED_ABOVE") for each in wanted if each not in kept]

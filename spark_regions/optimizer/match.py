@@ -28,9 +28,12 @@ def match(question: Question, draft: Draft) -> Draft:
     and cannot be used now, or the nearest miss.
     """
     by_core: dict[str, list[Entry]] = {}
+    refused: dict[str, str] = {}
     for entry in question.entries:
         if entry.persisted or question.confs.recycling:
             by_core.setdefault(entry.core, []).append(entry)
+            if (why := unusable(entry, question)) is not None:
+                refused[entry.id] = why
     if not by_core:
         return draft
     found: dict[int, Match] = {}
@@ -42,7 +45,7 @@ def match(question: Question, draft: Draft) -> Draft:
         for entry in by_core.get(node.signature.core, ()):
             if node.session and not entry.persisted:
                 continue
-            usable = unusable(entry, question) is None
+            usable = entry.id not in refused
             if usable and (number, entry.id) in question.unordered:
                 continue
             result = _match(question, draft, node, entry)
@@ -53,7 +56,7 @@ def match(question: Question, draft: Draft) -> Draft:
             elif usable:
                 missed.setdefault(number, result)
     declines = [
-        Decline(number, unusable(each.entry, question) or "", each.entry.id)
+        Decline(number, refused[each.entry.id], each.entry.id)
         for number, each in useless.items()
         if number not in found
     ]

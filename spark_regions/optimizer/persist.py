@@ -16,7 +16,7 @@ def persist(question: Question, draft: Draft) -> Draft:
     below it is anything persisted. Topmost first.
     """
     acted = {*draft.loads, *draft.stored}
-    blocked = {below for number in acted for below in question.plan.below(number)} | question.plan.above(acted)
+    blocked = question.plan.under(acted) | question.plan.above(acted)
     chosen: list[MaterializationCandidate] = []
     for candidate in draft.private:
         if candidate.node not in blocked:

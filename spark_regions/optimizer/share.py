@@ -63,14 +63,14 @@ def _free(question: Question, draft: Draft) -> list[RepeatedSubplan]:
     plan = question.plan
     wider = {candidate.node for candidate, _ in draft.stores if candidate.ref is not None}
     replaced = {*draft.loads, *wider, *(each.node for each in draft.persists)}
-    idle = {below for number in replaced for below in plan.below(number)}
+    idle = plan.under(replaced)
     planned = [each.node for each in draft.keeps] + [each.node for each, reason in draft.stores if reason == "PLANNED"]
-    kept = {below for number in planned for below in plan.below(number)}
+    kept = plan.under(planned)
     acted = {*replaced, *draft.stored}
     return [
         repeated
         for repeated in plan.repeated
-        if not (inside := _inside(plan, repeated)) & acted and not inside & kept and not set(repeated.nodes) & idle
+        if not (inside := plan.under(repeated.nodes)) & acted and not inside & kept and not set(repeated.nodes) & idle
     ]
 
 
@@ -85,12 +85,8 @@ def _disjoint(plan: Plan, ranked: list[tuple[RepeatedSubplan, CommonSubplan]]) -
     taken: set[int] = set()
     found: list[CommonSubplan] = []
     for repeated, share in ranked:
-        inside = _inside(plan, repeated)
+        inside = plan.under(repeated.nodes)
         if not inside & taken:
             found.append(share)
             taken |= inside
     return sorted(found, key=lambda share: share.nodes)
-
-
-def _inside(plan: Plan, repeated: RepeatedSubplan) -> set[int]:
-    return {below for node in repeated.nodes for below in plan.below(node)}

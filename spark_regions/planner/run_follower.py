@@ -36,24 +36,24 @@ class RunFollower:
         self._recorded = decoded(graph.catalog.read(lambda connection: steps_of(connection, run.name, run.id)))
         self.planner = RunPlanner(self._recorded)
 
-    def follow_up(self, plan: Plan, confs: Confs, cores: int, offered: int) -> dict[str, Any] | Waiting | None:
-        """What comes before an answer: the driver is asked for more DataFrames, or the run has to be planned."""
+    def look(self, plan: Plan, confs: Confs, cores: int) -> int | None:
+        """Which query of the recorded run it is; planning what is ahead begins, if that is due."""
         if not self.planner or not confs.workflow:
             return None
-        budget, kept, stored = self._means(confs)
         step = self.planner.look(plan)
-        # While the driver signs what it is asked for, the run is planned.
+        budget, kept, stored = self._means(confs)
         self.planner.prepare(budget, rates_of(self.graph.calibration), cores, kept, stored)
+        return step
+
+    def follow_up(self, step: int | None, offered: int) -> dict[str, Any] | Waiting | None:
+        """What comes before an answer: the driver is asked for more DataFrames, or the run has to be planned."""
         if offered < OFFERS and self.planner.wants_more(step):
             return {"offer": OFFERS}
         return self.planner.waiting(step)
 
-    def view(self, query: int, plan: Plan, confs: Confs, rates: Rates, cores: int) -> RunView | None:
-        """Where the query stands in the recorded run."""
-        if not self.planner or not confs.workflow:
-            return None
-        budget, kept, stored = self._means(confs)
-        return self.planner.view(query, plan, budget, rates, cores, kept, stored)
+    def view(self, query: int, plan: Plan, step: int | None) -> RunView | None:
+        """Where the query stands in the recorded run, of which it is `step`."""
+        return None if step is None else self.planner.view(query, plan, step, self._kept().keys())
 
     def decided(self, run: RunDecision | None) -> None:
         if run is not None:
@@ -121,7 +121,6 @@ class RunFollower:
             persist=confs.persist_max_bytes if confs.persist else 0.0,
             store=float(confs.max_bytes) if confs.recycling else 0.0,
         )
-        kept = {each.planned: float(each.bytes) for each in self.persisted.kept if each.planned}
 
         def stored() -> list[tuple[str, frozenset[str]]]:
             if not confs.recycling:
@@ -129,4 +128,8 @@ class RunFollower:
             entries = self.graph.catalog.read(lambda connection: entries_on(connection, self.planner.matcher.cores))
             return [(e.lineage, frozenset(e.columns)) for e in entries if e.state == "committed"]
 
-        return budget, kept, stored
+        return budget, self._kept(), stored
+
+    def _kept(self) -> dict[Key, float]:
+        """Planned results that are persisted now, with their bytes."""
+        return {each.planned: float(each.bytes) for each in self.persisted.kept if each.planned}

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from spark_regions._version import __version__
 from spark_regions.errors import CatalogBusy, CatalogCorrupt, CatalogNewer, InvalidRequest, StoreError
@@ -29,6 +29,7 @@ CLOCK_JUMP_SECONDS = 60.0
 PROTOCOL = 1
 SETTLE_SECONDS = 0.03
 Later = Callable[[], dict[str, Any]]
+Found = TypeVar("Found")
 _PREFIX = "spark.regions."
 
 
@@ -145,9 +146,10 @@ class Service:
             with contextlib.suppress(Exception):
                 session.graph.flush(seconds)
 
-    def _guarded(self, work: Callable[[], dict[str, Any] | None], decided: Mapping[str, Any] | None) -> dict[str, Any]:
+    def _guarded(self, work: Callable[[], Found], decided: Mapping[str, Any] | None) -> Found | dict[str, Any]:
+        """What the work gives, or an answer that says why there is nothing."""
         try:
-            return work() or {}
+            return work()
         except InvalidRequest as error:
             log.warning("%s", error)
             return _failure("PLANNER_PROTOCOL", str(error), decided)
@@ -169,24 +171,22 @@ class Service:
     def _decide(self, message: Mapping[str, Any]) -> dict[str, Any] | Later:
         seq = message.get("seq")
         empty: dict[str, Any] = {"type": "decision", "seq": seq, "actions": [], "declines": [], "sweep": []}
-        found: list[Waiting] = []
-        answer = self._guarded(lambda: self._decide_now(message, found), message)
-        if not found:
-            return empty | answer
+        first = self._guarded(lambda: self._decide_now(message), message)
+        if isinstance(first, dict):
+            return empty | first
 
         def later() -> dict[str, Any]:
-            waiting = found.pop()
             began = time.monotonic()
-            ready = waiting.done.wait(waiting.seconds)
+            ready = first.done.wait(first.seconds)
             with self._lock:
                 if self.session is not None:
                     self.session.follower.planner.waited(time.monotonic() - began)
-            answer = self._guarded(lambda: self._decide_now(message, found), message) if ready else {"again": True}
-            return empty | ({"again": True} if found else answer)
+            answer = self._guarded(lambda: self._decide_now(message), message) if ready else None
+            return empty | (answer if isinstance(answer, dict) else {"again": True})
 
         return later
 
-    def _decide_now(self, message: Mapping[str, Any], waiting: list[Waiting]) -> dict[str, Any]:
+    def _decide_now(self, message: Mapping[str, Any]) -> dict[str, Any] | Waiting:
         """The answer, or something to wait for outside of the lock."""
         if self.session is not None:
             # What the last query stored is read by this one; a catalog that somebody else has locked is not waited for.
@@ -196,11 +196,7 @@ class Service:
             if session is None:
                 code, detail = self.off or ("PLANNER_STARTING", "")
                 return {"declines": [{"node": _root(message), "code": code, "detail": detail}]}
-            answer = session.decide(message)
-            if isinstance(answer, dict):
-                return answer
-            waiting.append(answer)
-            return {}
+            return session.decide(message)
 
     def _announce(self, message: Mapping[str, Any]) -> dict[str, Any]:
         with self._lock:

@@ -76,11 +76,12 @@ class Session:
         number = int(message.get("query") or 0)
         cores = max(1, int(message.get("parallelism") or 1))
         self.ttl_seconds = confs.ttl_seconds
-        follow_up = self.follower.follow_up(plan, confs, cores, int(message.get("offered") or 0))
+        step = self.follower.look(plan, confs, cores)
+        follow_up = self.follower.follow_up(step, int(message.get("offered") or 0))
         if follow_up is not None:
             return follow_up
         query = self._open(number, plan, cores, message, again=bool(unordered))
-        question = self._question(query, confs, unordered)
+        question = self._question(query, confs, unordered, step)
         draft = optimize(question)
         self.counters.errors += sum(each.code == FAILED for each in draft.declines)
         self.follower.decided(draft.run)
@@ -155,7 +156,9 @@ class Session:
         self.queries.add(query)
         return query
 
-    def _question(self, query: OpenQuery, confs: Confs, unordered: frozenset[tuple[int, str]]) -> Question:
+    def _question(
+        self, query: OpenQuery, confs: Confs, unordered: frozenset[tuple[int, str]], step: int | None
+    ) -> Question:
         """Everything that is read for the decision."""
         plan = query.plan
         rates = rates_of(self.graph.calibration)
@@ -165,7 +168,7 @@ class Session:
         stored: list[Entry] = []
         if cores and confs.recycling:
             stored = self.store.catalog.read(lambda connection: entries_on(connection, cores))
-        run = self.follower.view(query.number, plan, confs, rates, query.cores)
+        run = self.follower.view(query.number, plan, step)
         entries = (*self.effects.persisted.entries(cores), *stored)
         return Question(plan, view, entries, rates, confs, query.cores, self.store.clock(), run, unordered)
 

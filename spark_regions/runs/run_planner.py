@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -63,30 +63,14 @@ class RunPlanner:
     def __bool__(self) -> bool:
         return bool(self.queries)
 
-    def view(
-        self,
-        query: int,
-        plan: Plan,
-        budget: Budget,
-        rates: Rates,
-        cores: int,
-        kept: Mapping[Key, float],
-        stored: Stored,
-    ) -> RunView | None:
-        """Where a query stands; None where the last run had none like it.
+    def view(self, query: int, plan: Plan, step: int, kept: Collection[Key]) -> RunView:
+        """Where a query stands that is `step`, as `look` found it.
 
-        :param kept: results that are persisted now, with their bytes
-        :param stored: asked for the entries that can be read now
+        :param kept: results that are persisted now
         """
-        part = query_part(plan)
-        step = self.matcher.find(part)
-        if step is None:
-            return None
-        self._learn(part, step)
-        recorded = self.queries[step].plan
+        part, recorded = query_part(plan), self.queries[step].plan
         numbers = dict(zip(recorded.below(recorded.root), part.below(part.root), strict=True))
         self._places[query] = step, numbers
-        self.prepare(budget, rates, cores, kept, stored)
         schedule = self._schedule
         ahead = frozenset(self.matcher.ahead()) - {step}
         if schedule is not None:
@@ -196,6 +180,8 @@ class RunPlanner:
     ) -> None:
         """Start a solution where one is due, and take in the one that is ready.
 
+        :param kept: results that are persisted now, with their bytes
+        :param stored: asked for the entries that can be read now
         :param wait_seconds: how long the first one is waited for
         """
         if self._stale and self._solution is None:
@@ -220,7 +206,7 @@ def _reads(result: Result, step: int, maker: int) -> bool:
     return maker < step and any(place.step == step for place in result.places)
 
 
-def _was_missed(result: Result, make: Make, kept: Mapping[Key, float], ahead: frozenset[int]) -> bool:
+def _was_missed(result: Result, make: Make, kept: Collection[Key], ahead: frozenset[int]) -> bool:
     """Whether a result that should be persisted by now is not, and would still be read twice."""
     gone = make.level == PERSIST and key_of(result) not in kept
     return gone and sum(place.step in ahead for place in result.places) > 1

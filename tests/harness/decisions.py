@@ -196,7 +196,9 @@ def _run(case: Mapping[str, Any], tree: Plan, confs: Confs) -> RunView | None:
         assert signed
         kept[signed.lineage, frozenset(signed.columns)] = 1e6
     for number in range(case.get("step", 0)):
-        planner.view(number, queries[number].plan, budget, Rates(), CORES, kept, list)
+        planner.look(queries[number].plan)
+        planner.view(number, queries[number].plan, number, kept)
         planner.ran(number)
+    step = planner.look(tree)
     planner.prepare(budget, Rates(), CORES, kept, list, PATIENT_SECONDS)
-    return planner.view(99, tree, budget, Rates(), CORES, kept, list)
+    return None if step is None else planner.view(99, tree, step, kept)

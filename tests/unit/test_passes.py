@@ -100,6 +100,7 @@ ROWS = ASKED.plan.nodes[1].signature
         ({"loads": {0: "BENEFIT", 1: "BENEFIT"}}, "nodes [1] are acted on at or below a load"),
         ({"stores": ((unmeasured(1, ROWS), "BENEFIT"),) * 2}, "nodes [1] are made twice"),
         ({"stores": ((replace(unmeasured(1, ROWS), bytes=2e9), "BENEFIT"),)}, "nodes [1] are larger than the budget"),
+        ({"loads": {0: "BENEFIT"}}, "nodes [0] are loaded without an entry or a saving"),
         ({"shares": (CommonSubplan((2, 3), 1.0, "SHARED"), CommonSubplan((1, 3), 1.0, "SHARED"))}, "[2, 3] are shared"),
     ],
 )

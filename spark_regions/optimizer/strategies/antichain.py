@@ -73,7 +73,7 @@ def _solve(given: StrategyInput, stores: Mapping[int, tuple[MaterializationCandi
     plan = given.plan
     gains = {n: gain for n, gain in given.gains.items() if gain >= MIN_BENEFIT_SECONDS}
     chosen = dict.fromkeys(_antichain(plan, gains), "load")
-    under_loads = {below for number in chosen for below in plan.below(number)}
+    under_loads = plan.under(chosen)
     worth = {n: appraisal.gain for n, (_, appraisal) in stores.items() if n not in under_loads}
     stored: set[str] = set()
     for number in _antichain(plan, worth):
