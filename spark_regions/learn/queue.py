@@ -27,6 +27,11 @@ class WriteQueue:
             self._open += 1
         self._waiting.put(work)
 
+    @property
+    def behind(self) -> int:
+        """How much of what was put is not done yet."""
+        return self._open
+
     def drain(self, seconds: float) -> bool:
         """Wait until all that was put is done, for so long at the most; whether it is."""
         with self._idle:

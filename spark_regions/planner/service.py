@@ -113,6 +113,7 @@ class Service:
                 "bytes": 0,
                 "hits": 0,
                 "evictions": 0,
+                "behind": 0,
             }
             session = self.session
             if session is None:
@@ -125,6 +126,7 @@ class Service:
                 facts["bytes"] = sum(entry.bytes for entry in entries if entry.state != "pending")
                 facts["reservedBytes"] = sum(entry.bytes for entry in entries if entry.state == "pending")
             facts["evictions"] = session.store.evictions
+            facts["behind"] = session.learning.queue.behind
             counters = session.counters
             return facts | {name: getattr(counters, name) for name in counters.__slots__}
 

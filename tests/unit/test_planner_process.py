@@ -49,6 +49,7 @@ def run_query(wire, query, nodes=None, **more):
             loads.append({"entry": action["entry"], "seconds": 0.05, "rows": 100, "bytes": 3000})
     ran = [each for each in nodes if each["id"] == 0] if loads else nodes
     wire.observe("executed", **executed(ran, query, loads))
+    until(lambda: wire.status()["behind"] == 0)
     return answer
 
 
@@ -137,7 +138,7 @@ def test_two_planners_at_once_share_entries_and_write_one_result_once(tmp_path):
         for action in answer["actions"]:
             b.observe("abandoned", entry=action["entry"], query=2, code="PARTIAL_CONSUMPTION", detail="")
         a.observe("committed", entry=store["entry"], query=2, rows=100, bytes=3000, files=1, seconds=0.1)
-        a.status()
+        until(lambda: a.status()["behind"] == 0)
         (load,) = b.ask(decide(report(), 3, "app-b"))["actions"]
         assert (load["kind"], load["entry"]) == ("load", store["entry"])
 

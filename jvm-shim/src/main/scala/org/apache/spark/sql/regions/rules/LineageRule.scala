@@ -38,7 +38,9 @@ final class LineageRule(session: SparkSession) extends Rule[LogicalPlan] {
       case _ if !OptimizerRuns.ofQuery => plan
       case subquery: Subquery =>
         subquery.mapChildren(within(_)((runtime, child) => new Deciding(session, runtime, subquery = true)(child)))
-      case _ => within(plan)((runtime, plan) => new Deciding(session, runtime, subquery = false)(plan))
+      case _ =>
+        val alike = within(plan)((_, plan) => SubqueryCopies(plan))
+        within(alike)((runtime, plan) => new Deciding(session, runtime, subquery = false)(plan))
     }
   }
 }
