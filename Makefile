@@ -41,7 +41,13 @@ $(VENV)/.installed: pyproject.toml | tools
 	$(PY) -m pip install -q --no-build-isolation -e '.[test,bench,docs]'
 	@touch $@
 
-$(JAR): $(SHIM_SOURCES) hatch_build.py | $(VENV)/.installed
+# The messages of both sides; the build makes Scala of it.
+SCHEMA := spark_regions/wire/schema.json
+$(SCHEMA): spark_regions/wire/base.py spark_regions/wire/actions.py spark_regions/wire/messages.py spark_regions/wire/schema.py \
+  | $(VENV)/.installed
+	$(PY) -m spark_regions.wire.schema
+
+$(JAR): $(SCHEMA) $(SHIM_SOURCES) hatch_build.py | $(VENV)/.installed
 	$(PY) hatch_build.py >/dev/null
 	@touch $@
 

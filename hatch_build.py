@@ -23,8 +23,13 @@ SPARK_MINOR = "4.3"
 JAR = ROOT / "spark_regions" / "jars" / SPARK_MINOR / "spark-regions-shim.jar"
 MINIMUM_JAVA = 17
 RESOURCES = SHIM / "src" / "main" / "resources" / "org" / "apache" / "spark" / "sql" / "regions"
-GENERATED = {"confs.json": ("conf.py", "registry"), "ui/reasons.properties": ("reasons.py", "properties")}
-"""Resources of the shim, each with the module and its function that makes the text. Both import nothing of ours."""
+SCALA = SHIM / "src" / "main" / "scala" / "org" / "apache" / "spark" / "sql" / "regions"
+GENERATED = {
+    RESOURCES / "confs.json": ("conf.py", "registry"),
+    RESOURCES / "ui" / "reasons.properties": ("reasons.py", "properties"),
+    SCALA / "wire" / "Messages.scala": ("wire/scala.py", "messages"),
+}
+"""Files of the shim, each with the module and its function that makes the text. They import nothing of ours."""
 
 
 class BuildError(Exception):
@@ -53,10 +58,9 @@ def spark_jars_dir() -> Path:
 
 
 def generate() -> None:
-    """Write the generated resources, none whose text stays: its time counts for the jar's."""
-    for name, (module, function) in GENERATED.items():
+    """Write the generated files, none whose text stays: its time counts for the jar's."""
+    for path, (module, function) in GENERATED.items():
         text = runpy.run_path(str(ROOT / "spark_regions" / module), run_name=module)[function]()
-        path = RESOURCES / name
         if not path.is_file() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import select
@@ -13,13 +12,27 @@ import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
+
+import msgspec
 
 from spark_regions._version import __version__
 from spark_regions.errors import PlannerError
-from spark_regions.planner.wire import BrokenFrame, receive, send
+from spark_regions.wire.frames import BrokenFrame, receive, send
+from spark_regions.wire.messages import (
+    Answered,
+    Asked,
+    ErrorAnswer,
+    Greeting,
+    Hello,
+    HelloAnswer,
+    Started,
+    Status,
+    StatusAnswer,
+)
 
 PROTOCOL = 1
+Found = TypeVar("Found", bound=Answered)
 _HINT = "Hint: run `echo '{}' | python -m spark_regions.planner` to see its own message."
 
 
@@ -48,9 +61,9 @@ def probe(confs: Mapping[str, str], *, timeout_seconds: float = 10.0, python: st
         assert planner.stdin is not None
         assert planner.stdout is not None
         try:
-            greeting = {"token": token, "version": __version__, "protocol": PROTOCOL, "confs": dict(confs)}
+            greeting = Greeting(token, __version__, PROTOCOL, dict(confs))
             try:
-                planner.stdin.write(json.dumps(greeting).encode() + b"\n")
+                planner.stdin.write(msgspec.json.encode(greeting) + b"\n")
                 planner.stdin.flush()
             except BrokenPipeError:
                 pass  # It ended at once; what it said is read below.
@@ -63,23 +76,22 @@ def probe(confs: Mapping[str, str], *, timeout_seconds: float = 10.0, python: st
                 complaints.seek(0)
                 said = complaints.read().decode(errors="replace").strip().splitlines()
                 raise PlannerError(f"The planner ended: {said[-1] if said else 'without a word'}. {_HINT}")
-            opening = json.loads(line)
-            if "port" not in opening:
-                raise PlannerError(f"The planner refused: {opening.get('error')} {opening.get('detail', '')}. {_HINT}")
-            with socket.create_connection(("127.0.0.1", opening["port"]), timeout=timeout_seconds) as wire:
+            opening = msgspec.json.decode(line, type=Started)
+            if opening.error:
+                raise PlannerError(f"The planner refused: {opening.error} {opening.detail}. {_HINT}")
+            with socket.create_connection(("127.0.0.1", opening.port), timeout=timeout_seconds) as wire:
                 wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                hello = {"type": "hello", "token": token, "protocol": PROTOCOL}
-                _ask(wire, {**hello, "application": f"doctor-{os.getpid()}", "name": "doctor", "user": ""})
+                _ask(wire, Hello(token, PROTOCOL, f"doctor-{os.getpid()}", "doctor"), HelloAnswer)
                 asked = time.monotonic()
-                status = _ask(wire, {"type": "status", "seq": 1})
+                status = _ask(wire, Status(seq=1), StatusAnswer)
                 answered = time.monotonic()
             return ProbeResult(
-                version=str(opening.get("version", "")),
+                version=opening.version,
                 start_milliseconds=(started - began) * 1000,
                 answer_milliseconds=(answered - asked) * 1000,
-                rss_bytes=int(status.get("rssBytes") or 0),
+                rss_bytes=status.rss_bytes,
             )
-        except (OSError, ValueError, BrokenFrame) as error:
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError, BrokenFrame) as error:
             raise PlannerError(f"The planner did not answer: {error}. {_HINT}") from error
         finally:
             planner.stdin.close()
@@ -91,11 +103,12 @@ def probe(confs: Mapping[str, str], *, timeout_seconds: float = 10.0, python: st
             planner.stdout.close()
 
 
-def _ask(wire: socket.socket, message: Mapping[str, Any]) -> dict[str, Any]:
+def _ask(wire: socket.socket, message: Asked, kind: type[Found]) -> Found:
     send(wire, message)
-    answer = receive(wire)
-    if answer is None:
+    body = receive(wire)
+    if body is None:
         raise PlannerError(f"The planner closed the connection. {_HINT}")
-    if answer.get("type") == "error":
-        raise PlannerError(f"The planner answered {answer.get('code')}: {answer.get('detail', '')}. {_HINT}")
+    answer: Found | ErrorAnswer = msgspec.json.decode(body, type=kind | ErrorAnswer)
+    if isinstance(answer, ErrorAnswer):
+        raise PlannerError(f"The planner answered {answer.code}: {answer.detail}. {_HINT}")
     return answer

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -45,12 +44,14 @@ def skew(location: StoreOptions, as_json: bool, limit: int) -> None:
 
 def _record(stage: CountedStage, now: float) -> dict[str, Any]:
     """What could be read of it: the store may be newer than this command."""
+    import msgspec
+
     from spark_regions.skew.history import StageHistory
     from spark_regions.skew.key_frequencies import KeyFrequencies
 
     record: dict[str, Any] = {"secondsAgo": round(now - stage.last, 1)}
     try:
-        record |= asdict(KeyFrequencies.decode(stage.keys))
+        record |= msgspec.to_builtins(KeyFrequencies.decode(stage.keys))
         history = StageHistory.decode(stage.history) if stage.history is not None else None
     except InvalidRequest as problem:
         return record | {"problem": str(problem)}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 from spark_regions.dag.digests import shape
 from spark_regions.errors import InvalidRequest
+from spark_regions.wire.messages import PlanNode, RanNode, RepeatedNodes, SharedFrame, SignedQuery
 
 MAX_NODES = 20_000
 ROW_ORDER = "ROW_ORDER"
@@ -179,79 +179,55 @@ class Plan:
         return found
 
 
-def parse_plan(message: Mapping[str, Any]) -> Plan:
-    """Read the plan of a `decide` request.
+def parse_plan(query: SignedQuery) -> Plan:
+    """The plan of a query as the driver signed it.
 
-    :raises InvalidRequest: a field is missing, has another type, or the nodes are no tree
+    :raises InvalidRequest: the nodes are no tree, or what is said of them contradicts itself
     """
-    try:
-        raw = message["nodes"]
-        if len(raw) > MAX_NODES:
-            raise InvalidRequest(f"{len(raw)} nodes, at most {MAX_NODES} expected")
-        nodes = {node.id: node for node in map(_node, raw)}
-        root = int(message.get("root", raw[0]["id"] if raw else 0))
-        expressions = {str(k): tuple(map(str, v)) for k, v in message.get("expressions", {}).items()}
-        conjunct_columns = {str(k): tuple(map(str, v)) for k, v in message.get("conjunctColumns", {}).items()}
-        equal = {str(k): (str(one), str(other)) for k, (one, other) in message.get("equal", {}).items()}
-        shared = tuple(_shared(each) for each in message.get("shared", ()))
-        repeated = tuple(_repeated(each) for each in message.get("repeated", ()))
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise InvalidRequest(f"plan: {type(error).__name__}: {error}") from error
+    if len(query.nodes) > MAX_NODES:
+        raise InvalidRequest(f"{len(query.nodes)} nodes, at most {MAX_NODES} expected")
+    nodes = {node.id: _node(node) for node in query.nodes}
+    root = query.root
     parents = _parents(root, nodes)
-    shared = tuple(each for each in shared if each.node in parents or each.node == root)
+    shared = tuple(_shared(each) for each in query.shared if each.node in parents or each.node == root)
+    repeated = tuple(map(_repeated, query.repeated))
     for each in repeated:
         if len(each.nodes) < 2 or any(n not in nodes or nodes[n].signature is None for n in each.nodes):
             raise InvalidRequest(f"plan: repeated {each.nodes} are not at least two signed nodes")
-    return Plan(root, nodes, parents, expressions, conjunct_columns, shared, repeated, equal)
+    return Plan(root, nodes, parents, query.expressions, query.conjunct_columns, shared, repeated, query.equal)
 
 
-def signature(raw: Mapping[str, Any]) -> Signature | None:
-    """The signature in a message, if it has one."""
-    if raw.get("lineage") is None or raw.get("core") is None:
+def signature(signed: PlanNode | SharedFrame | RepeatedNodes | RanNode) -> Signature | None:
+    """The signature in a record, if it has one."""
+    if signed.lineage is None or signed.core is None:
         return None
-    conjuncts = frozenset(map(str, raw.get("conjuncts") or ()))
-    return Signature(str(raw["lineage"]), str(raw["core"]), conjuncts, tuple(map(str, raw.get("columns") or ())))
+    return Signature(signed.lineage, signed.core, frozenset(signed.conjuncts), signed.columns)
 
 
-def _node(raw: Mapping[str, Any]) -> Node:
-    refusal = raw.get("refusal") or {}
+def _node(told: PlanNode) -> Node:
     return Node(
-        id=int(raw["id"]),
-        operator=str(raw.get("operator", "")),
-        children=tuple(int(child) for child in raw.get("children") or ()),
-        signature=signature(raw),
-        storable=bool(raw.get("storable", False)),
-        refusal=str(refusal.get("code", "")),
-        session=bool(raw.get("session", False)),
-        row_bytes=float(raw.get("rowBytes") or 0.0),
-        source_bytes=None if raw.get("sourceBytes") is None else float(raw["sourceBytes"]),
+        id=told.id,
+        operator=told.operator,
+        children=told.children,
+        signature=signature(told),
+        storable=told.storable,
+        refusal=told.refusal.code if told.refusal else "",
+        session=told.session,
+        row_bytes=told.row_bytes,
+        source_bytes=None if told.source_bytes is None else float(told.source_bytes),
     )
 
 
-def _repeated(raw: Mapping[str, Any]) -> RepeatedSubplan:
-    signed = signature(raw)
-    nodes, copies = tuple(map(int, raw["nodes"])), tuple(map(int, raw["copies"]))
-    if signed is None or len(nodes) != len(copies) or not set(copies) <= set(nodes):
-        raise ValueError("a repeated subplan without lineage, or with copies that are not among its nodes")
-    return RepeatedSubplan(
-        nodes, copies, signed, bool(raw.get("exact", False)), float(raw.get("rowBytes") or 0.0),
-        bool(raw.get("exchange", True)),
-    )  # fmt: skip
+def _repeated(told: RepeatedNodes) -> RepeatedSubplan:
+    if len(told.nodes) != len(told.copies) or not set(told.copies) <= set(told.nodes):
+        raise InvalidRequest("plan: a repeated subplan with copies that are not among its nodes")
+    signed = Signature(told.lineage, told.core, frozenset(told.conjuncts), told.columns)
+    return RepeatedSubplan(told.nodes, told.copies, signed, told.exact, told.row_bytes, told.exchange)
 
 
-def _shared(raw: Mapping[str, Any]) -> CandidateDataFrame:
-    signed = signature(raw)
-    if signed is None:
-        raise ValueError("a shared DataFrame without lineage")
-    return CandidateDataFrame(
-        ref=str(raw["ref"]),
-        node=int(raw["node"]),
-        seen=int(raw.get("seen", 0)),
-        signature=signed,
-        row_bytes=float(raw.get("rowBytes") or 0.0),
-        held=bool(raw.get("held", False)),
-        inputs=tuple((str(lineage), float(row_bytes)) for lineage, row_bytes in raw.get("inputs") or ()),
-    )
+def _shared(told: SharedFrame) -> CandidateDataFrame:
+    signed = Signature(told.lineage, told.core, frozenset(told.conjuncts), told.columns)
+    return CandidateDataFrame(told.ref, told.node, told.seen, signed, told.row_bytes, told.held, told.inputs)
 
 
 def _parents(root: int, nodes: Mapping[int, Node]) -> dict[int, int]:

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-import msgspec
-
 from spark_regions.decision.values import (
     CommonSubplan,
     Decline,
@@ -19,6 +17,8 @@ from spark_regions.decision.values import (
 )
 from spark_regions.matching.subsumes import Match
 from spark_regions.stats.estimate import Estimate
+from spark_regions.wire.actions import Action
+from spark_regions.wire.messages import NumberedRegions
 
 Seconds = Mapping[int, Estimate]
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})
@@ -74,8 +74,8 @@ class Draft:
     keeps: tuple[PlannedMaterialization, ...] = ()
     persists: tuple[MaterializationCandidate, ...] = ()
     shares: tuple[CommonSubplan, ...] = ()
-    actions: tuple[msgspec.Struct, ...] = ()
-    regions: Mapping[str, Any] = field(default_factory=_nothing)
+    actions: tuple[Action, ...] = ()
+    regions: NumberedRegions | None = None
     declines: tuple[Decline, ...] = ()
 
     def declined(self, *more: Decline) -> Draft:

@@ -33,7 +33,7 @@ class Applied:
     :param missed: whether something is not kept that the plan of the run relies on
     """
 
-    actions: tuple[msgspec.Struct, ...]
+    actions: tuple[Action, ...]
     declines: tuple[Decline, ...]
     draft: Draft
     missed: bool

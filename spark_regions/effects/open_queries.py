@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
-
-import msgspec
 
 from spark_regions.dag.plan import Plan
-from spark_regions.wire.actions import NodeAction
+from spark_regions.wire.actions import Action, NodeAction
+from spark_regions.wire.messages import Decide
 
 MAX_OPEN = 256
 UNUSED_SECONDS = 60.0
@@ -35,7 +32,7 @@ class Loaded:
 @dataclass(slots=True)
 class OpenQuery:
     """
-    :param message: the request, to be kept as a step of this run
+    :param asked: the request, whose plan is to be kept as a step of this run
     :param position: how many queries were decided before
     :param actions: the answer's, as long as the driver may still find that they change the order of rows
     :param loads: by entry
@@ -44,9 +41,9 @@ class OpenQuery:
     number: int
     plan: Plan
     cores: int
-    message: Mapping[str, Any]
+    asked: Decide
     position: int
-    actions: tuple[msgspec.Struct, ...] = ()
+    actions: tuple[Action, ...] = ()
     loads: dict[str, Loaded] = field(default_factory=dict)
     decided: float = field(default_factory=time.monotonic)
 

@@ -6,7 +6,6 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
 
 from spark_regions.costs.calibrate import observed_rate, observed_ratio, rates_of
 from spark_regions.effects.apply import Effects
@@ -21,6 +20,7 @@ from spark_regions.stats.shared_runs import run_of
 from spark_regions.store.admission import contradicts, supersedes
 from spark_regions.store.operator_graph import OperatorGraph
 from spark_regions.wire import actions as wire
+from spark_regions.wire.messages import Abandoned, Committed, Executed, Invalid, RanLoad, Released
 
 log = logging.getLogger("spark_regions.planner")
 
@@ -39,25 +39,25 @@ class Learning:
         self.run = effects.run
         self.queue = WriteQueue()
 
-    def executed(self, event: Mapping[str, Any], runs: RunPlanner) -> None:
+    def executed(self, event: Executed, runs: RunPlanner) -> None:
         """A query has ended."""
-        number = int(event.get("query") or 0)
+        number = event.query
         query = self.queries.take(number)
-        if event.get("outcome") == "ok":
-            read = {str(load["entry"]): load for load in event.get("loads") or ()}
+        if event.outcome == "ok":
+            read = {load.entry: load for load in event.loads}
             self._ended_well(event, number, query, read, runs)
         for name in query.loads if query else ():
             self._release(name, number)
         self.queries.ended(number)
 
-    def committed(self, event: Mapping[str, Any], kept: Callable[[], None]) -> None:
+    def committed(self, event: Committed, kept: Callable[[], None]) -> None:
         """An entry is complete.
 
         :param kept: called when it is in the catalog
         """
-        name, size, seconds = str(event["entry"]), int(event.get("bytes") or 0), float(event.get("seconds") or 0)
+        name, rows, size, seconds = event.entry, event.rows, event.bytes, event.seconds
         write, uncosted = self.effects.writes.committed(name)
-        rows, now = int(event.get("rows") or 0), time.monotonic()
+        now = time.monotonic()
 
         def commit() -> None:
             outcome = self.store.commit(name, rows, size, seconds, supersedes)
@@ -77,22 +77,21 @@ class Learning:
         if rate is not None:
             self.graph.blend("write", rate, float(size))
 
-    def lost(self, event: Mapping[str, Any]) -> bool:
+    def lost(self, event: Abandoned | Invalid) -> bool:
         """An entry was given up, or cannot be read; whether the plan of the run relied on it."""
-        name, code = str(event["entry"]), event.get("code")
+        name, code = event.entry, event.code
         write, planned = self.effects.writes.dropped(name)
         if write is not None and code == "OVER_BUDGET":
             self._outgrew(write)
-        reason = f"{code or ''} {event.get('detail', '')}".strip()[:1000]
+        reason = f"{code} {event.detail}".strip()[:1000]
         self.queue.put(partial(self.store.abandon, name, reason))
         return planned
 
-    def released(self, event: Mapping[str, Any]) -> None:
+    def released(self, event: Released) -> None:
         """A query does not read an entry any more."""
-        query = event.get("query")
-        self._release(str(event["entry"]), None if query is None else int(query))
+        self._release(event.entry, event.query)
 
-    def _release(self, name: str, query: int | None) -> None:
+    def _release(self, name: str, query: int) -> None:
         self.queue.put(partial(self.store.release, self.run, name, query))
 
     def _outgrew(self, write: PendingWrite) -> None:
@@ -103,10 +102,10 @@ class Learning:
 
     def _ended_well(
         self,
-        event: Mapping[str, Any],
+        event: Executed,
         number: int,
         query: OpenQuery | None,
-        read: Mapping[str, Mapping[str, Any]],
+        read: Mapping[str, RanLoad],
         runs: RunPlanner,
     ) -> None:
         loaded = {node for name in read if query and name in query.loads for node in query.loads[name].nodes}
@@ -119,7 +118,7 @@ class Learning:
             self._step(query, event, absent, runs)
             alone = all(isinstance(action, wire.Share) for action in query.actions)
             if alone and query.plan.repeated:
-                ran = run_of(query.plan, bool(shared), float(event.get("seconds") or 0.0), time.time())
+                ran = run_of(query.plan, bool(shared), event.seconds, time.time())
                 self.graph.record(lambda batch: batch.add_variant(ran), (), ())
         for write in self.effects.writes.take_uncosted(number):
             if write.node in seen.totals:
@@ -127,7 +126,7 @@ class Learning:
         for name, load in read.items():
             self._loaded(name, load, query)
 
-    def _step(self, query: OpenQuery, event: Mapping[str, Any], absent: set[int], runs: RunPlanner) -> None:
+    def _step(self, query: OpenQuery, event: Executed, absent: set[int], runs: RunPlanner) -> None:
         """Keep the query as a step of this run."""
         if query.position < MAX_STEPS:
             plan = query.plan
@@ -136,14 +135,14 @@ class Learning:
             wider = [a.node for a in query.actions if isinstance(a, made) and a.ref is not None]
             widened = plan.under(wider)
             seen = measured_of(event, query.cores, below, widened)
-            body = encode(query.message, with_carried(seen, runs.carried(query.number)))
+            body = encode(query.asked.plan, with_carried(seen, runs.carried(query.number)))
             if body is not None:
                 self.graph.record_step(query.position, body)
         runs.ran(query.number)
 
-    def _loaded(self, name: str, load: Mapping[str, Any], query: OpenQuery | None) -> None:
+    def _loaded(self, name: str, load: RanLoad, query: OpenQuery | None) -> None:
         """What reading an entry took, and what it saved."""
-        seconds, size = load.get("seconds"), load.get("bytes")
+        seconds, size = load.seconds, load.bytes
         rates = rates_of(self.graph.calibration)
         if seconds is None:
             return

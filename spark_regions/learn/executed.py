@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from spark_regions.dag.plan import Plan, Signature, signature
 from spark_regions.dag.records import OperatorStatistics, StatisticsKey
 from spark_regions.dag.running_statistics import RunningStatistics
 from spark_regions.store.graph import Batch
+from spark_regions.wire.messages import Executed, RanNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +36,14 @@ class Observation:
         batch.queries += 1
 
 
-def observation_of(event: Mapping[str, Any], plan: Plan | None, loaded: set[int]) -> Observation:
-    """Read an `executed` event.
+def observation_of(event: Executed, plan: Plan | None, loaded: set[int]) -> Observation:
+    """What an executed query tells of its operators.
 
     :param plan: as it was sent to `decide`, where it is remembered; demand is counted from it, since operators below a
         load were asked for although they did not run
     :param loaded: nodes that were not computed at their place: read from an entry, or from another place
     """
-    raw = {int(node["id"]): node for node in event.get("nodes") or ()}
+    raw = {node.id: node for node in event.nodes}
     signed = {number: signature(node) or _planned(plan, number) for number, node in raw.items()}
     spared = _spared(plan, loaded)
     totals = _totals(raw, plan, loaded, spared)
@@ -55,17 +55,17 @@ def observation_of(event: Mapping[str, Any], plan: Plan | None, loaded: set[int]
         if plan and (node := plan.nodes.get(number)) and node.signature
     }
     by_key: dict[StatisticsKey, OperatorStatistics] = {}
-    for number, node in raw.items():
+    for number, ran in raw.items():
         signed_node = signed[number]
         if signed_node is None or number in spared:
             continue
-        empty = _variant(str(node.get("operator", "")), signed_node, now)
+        empty = _variant(ran.operator, signed_node, now)
         own_time = number not in loaded and empty.key not in elsewhere
         variant = replace(
             empty,
-            rows=_moments(node.get("rows")),
-            bytes=_moments(node.get("bytes")),
-            seconds=_moments(node.get("seconds") if own_time else None),
+            rows=_moments(ran.rows),
+            bytes=_moments(ran.bytes),
+            seconds=_moments(ran.seconds if own_time else None),
             total=_moments(totals.get(number) if own_time else None),
             executions=1 if own_time else 0,
         )
@@ -90,7 +90,7 @@ def observation_of(event: Mapping[str, Any], plan: Plan | None, loaded: set[int]
 
 
 def _demands(
-    plan: Plan | None, raw: Mapping[int, Any], signed: Mapping[int, Signature | None]
+    plan: Plan | None, raw: Mapping[int, RanNode], signed: Mapping[int, Signature | None]
 ) -> list[tuple[str, Signature]]:
     if plan is not None:
         return [(node.operator, node.signature) for node in plan.nodes.values() if node.signature]
@@ -98,7 +98,7 @@ def _demands(
     for number, node in raw.items():
         each = signed[number]
         if each is not None:
-            found.append((str(node.get("operator", "")), each))
+            found.append((node.operator, each))
     return found
 
 
@@ -120,7 +120,7 @@ def _spared(plan: Plan | None, loaded: set[int]) -> set[int]:
     return {below for number in loaded if number in plan.nodes for below in plan.below(number) if below != number}
 
 
-def _totals(raw: Mapping[int, Any], plan: Plan | None, loaded: set[int], spared: set[int]) -> dict[int, float]:
+def _totals(raw: Mapping[int, RanNode], plan: Plan | None, loaded: set[int], spared: set[int]) -> dict[int, float]:
     """Task-seconds of each node with all below it, where nothing below was loaded."""
     totals: dict[int, float] = {}
     partial = set(loaded) | spared
@@ -128,19 +128,19 @@ def _totals(raw: Mapping[int, Any], plan: Plan | None, loaded: set[int], spared:
     def children(number: int) -> list[int]:
         if plan is not None and number in plan.nodes:
             return list(plan.nodes[number].children)
-        return [int(child) for child in raw[number].get("children") or ()]
+        return list(raw[number].children)
 
     # Pre-order numbers: a child's is higher than its parent's.
     for number in sorted(raw, reverse=True):
         below = children(number)
         if any(child in partial for child in below):
             partial.add(number)
-        own = raw[number].get("seconds")
+        own = raw[number].seconds
         known = [totals[child] for child in below if child in totals]
         if own is not None or known:
             totals[number] = float(own or 0.0) + sum(known)
     return {number: total for number, total in totals.items() if number not in partial}
 
 
-def _moments(value: Any) -> RunningStatistics:
+def _moments(value: float | None) -> RunningStatistics:
     return RunningStatistics() if value is None else RunningStatistics.of(float(value))

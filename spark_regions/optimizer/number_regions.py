@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from spark_regions.dag.exchanges import exchange
 from spark_regions.dag.plan import Plan
@@ -12,6 +11,7 @@ from spark_regions.dag.region_plan import RegionPlan
 from spark_regions.dag.workflow import Edge, Operator, physical_plan
 from spark_regions.decision.draft import Draft
 from spark_regions.decision.question import Question
+from spark_regions.wire.messages import NumberedRegions, Region, RegionInput
 
 MAX_NODES = 400
 """Of a larger plan nobody reads the regions."""
@@ -25,19 +25,19 @@ def number_regions(question: Question, draft: Draft) -> Draft:
     Edges into a shuffle, and those at which a result is kept or read, are materialized; the regions are what pipelined
     edges connect (Pasta def. 2.3). Seconds are predicted: of the query as it was decided, and of Spark's own plan.
     """
-    note: dict[str, Any] = {}
-    if draft.run is not None:
-        note |= {"step": draft.run.step + 1, "steps": draft.run.steps}
-    plain = draft.least_seconds.get(question.plan.root)
-    if plain is not None:
-        saved = sum(round(draft.saved[number], 4) for number in draft.loads)
-        note |= {"chosenSeconds": round(max(plain.value - saved, 0.0), 4), "plainSeconds": round(plain.value, 4)}
-    if len(question.plan.nodes) <= MAX_NODES:
-        note["regions"] = _regions(question, draft)
-    return replace(draft, regions=note)
+    run, plain = draft.run, draft.least_seconds.get(question.plan.root)
+    saved = sum(round(draft.saved[number], 4) for number in draft.loads)
+    found = NumberedRegions(
+        step=run.step + 1 if run else None,
+        steps=run.steps if run else None,
+        chosen_seconds=round(max(plain.value - saved, 0.0), 4) if plain else None,
+        plain_seconds=round(plain.value, 4) if plain else None,
+        regions=_regions(question, draft) if len(question.plan.nodes) <= MAX_NODES else None,
+    )
+    return replace(draft, regions=found)
 
 
-def _regions(question: Question, draft: Draft) -> list[dict[str, Any]]:
+def _regions(question: Question, draft: Draft) -> tuple[Region, ...]:
     plan, own = question.plan, draft.self_seconds
     read = {n: PERSISTED if draft.matches[n].entry.persisted else STORED for n in draft.loads}
     made = dict.fromkeys(draft.stored, STORED)
@@ -58,24 +58,24 @@ def _regions(question: Question, draft: Draft) -> list[dict[str, Any]]:
     regions = RegionPlan(physical, physical.blocking)
     order = sorted(range(len(regions.regions)), key=lambda region: (regions.ranks[region], region))
     place = {region: at for at, region in enumerate(order, 1)}
-    inputs: dict[int, list[dict[str, Any]]] = {}
+    inputs: dict[int, list[RegionInput]] = {}
     for before, after, edge in regions.region_edges:
-        inputs.setdefault(after, []).append({"region": place[before], "label": labels[physical.edges[edge].id]})
+        inputs.setdefault(after, []).append(RegionInput(place[before], labels[physical.edges[edge].id]))
     found = []
     for region in order:
         nodes = [numbers[operator] for operator in regions.regions[region]]
         seconds = [own[number].value / question.cores for number in nodes if number in own and number not in read]
         found.append(
-            {
-                "id": place[region],
-                "rank": regions.ranks[region],
-                "nodes": nodes,
-                "operators": _names(plan, nodes, read),
-                "inputs": inputs.get(region, []),
-                "seconds": round(sum(seconds), 4) if seconds else None,
-            }
+            Region(
+                place[region],
+                regions.ranks[region],
+                tuple(nodes),
+                tuple(_names(plan, nodes, read)),
+                tuple(inputs.get(region, ())),
+                round(sum(seconds), 4) if seconds else None,
+            )
         )
-    return found
+    return tuple(found)
 
 
 def _names(plan: Plan, nodes: Sequence[int], read: Mapping[int, str]) -> list[str]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from spark_regions.errors import StoreError
 from spark_regions.store.entries import all_entries
-from spark_regions.store.summary import MAX_ENTRIES, MAX_OPERATORS, entry_list, most_used
+from spark_regions.store.summary import MAX_ENTRIES, MAX_OPERATORS, MostUsed, entry_list, most_used
+from spark_regions.wire.messages import EntryGraph, StatusAnswer
 
 if TYPE_CHECKING:
     from spark_regions.planner.session import Session
@@ -17,7 +20,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("spark_regions.planner")
 
 LAST_WRITE_SECONDS = 0.5
-_NOTHING: dict[str, Any] = {"nodes": [], "edges": [], "operators": 0}
 
 
 class Details:
@@ -29,12 +31,14 @@ class Details:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._graph = _NOTHING
+        self._graph = MostUsed([], [], 0)
         self._changes = -1
         self._reading = False
 
-    def __call__(self, session: Session, end: bool) -> dict[str, Any]:
-        """`stale` in the answer: a later one will know more, though nothing else happens.
+    def __call__(self, session: Session, end: bool, facts: StatusAnswer) -> StatusAnswer:
+        """The facts with entries and operators.
+
+        `stale` in the answer: a later one will know more, though nothing else happens.
 
         :param end: nobody asks again, so everything is read now
         """
@@ -48,13 +52,14 @@ class Details:
             threading.Thread(target=self._read, args=(session,), name="summary", daemon=True).start()
         entries = catalog.read(lambda connection: entry_list(connection, all_entries(connection)))
         graph = self._graph
-        return {
-            "entryList": entries,
-            "graph": {"nodes": graph["nodes"], "edges": graph["edges"]},
-            "graphOperators": graph["operators"],
-            "stale": not end and (changed or session.graph.unwritten),
-            "truncated": len(entries) == MAX_ENTRIES or len(graph["nodes"]) == MAX_OPERATORS,
-        }
+        return replace(
+            facts,
+            entry_list=tuple(entries),
+            graph=EntryGraph(tuple(graph.nodes), tuple(graph.edges)),
+            graph_operators=graph.operators,
+            stale=not end and (changed or session.graph.unwritten),
+            truncated=len(entries) == MAX_ENTRIES or len(graph.nodes) == MAX_OPERATORS,
+        )
 
     def _begin(self) -> bool:
         with self._lock:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from msgspec.structs import replace
 
 from spark_regions.costs.calibrate import observed_rate, observed_ratio, rates_of
 from spark_regions.costs.guess import guessed
 from spark_regions.costs.rates import Rates
 from spark_regions.dag.plan import Plan, parse_plan
-from spark_regions.decision.question import Confs
 from spark_regions.decision.values import RunDecision
 from spark_regions.effects.persisted import PersistedResults
 from spark_regions.runs.program import Budget
@@ -21,6 +19,7 @@ from spark_regions.stats.operators import self_seconds
 from spark_regions.store.entries import entries_on
 from spark_regions.store.operator_graph import OperatorGraph
 from spark_regions.store.steps import steps_of
+from spark_regions.wire.messages import Announce, BatchPlan, Confs, Decide, Decision
 
 BATCH_SECONDS = 3.0
 """How long a batch waits for its plan; nothing else runs meanwhile."""
@@ -45,10 +44,10 @@ class RunFollower:
         self.planner.prepare(budget, rates_of(self.graph.calibration), cores, kept, stored)
         return step
 
-    def follow_up(self, step: int | None, offered: int) -> dict[str, Any] | Waiting | None:
+    def follow_up(self, step: int | None, offered: int) -> Decision | Waiting | None:
         """What comes before an answer: the driver is asked for more DataFrames, or the run has to be planned."""
         if offered < OFFERS and self.planner.wants_more(step):
-            return {"offer": OFFERS}
+            return Decision(offer=OFFERS)
         return self.planner.waiting(step)
 
     def view(self, query: int, plan: Plan, step: int | None) -> RunView | None:
@@ -59,7 +58,7 @@ class RunFollower:
         if run is not None:
             self.planner.decided(run.paired)
 
-    def announce(self, message: Mapping[str, Any]) -> dict[str, Any]:
+    def announce(self, message: Announce) -> BatchPlan:
         """Plan for the queries of a batch, which follow in any order; without any, the batch is over.
 
         :raises InvalidRequest: the message breaks the protocol
@@ -67,21 +66,21 @@ class RunFollower:
         released = [each.id for each in self.persisted.kept if each.planned is not None]
         for name in released:
             self.persisted.drop(name)
-        queries = message.get("queries") or []
-        if not queries:
+        if not message.queries:
             self.planner = RunPlanner(self._recorded)
-            return {"ranks": [], "release": released}
-        confs = Confs.parse(queries[0].get("confs") or {})
-        cores = max(1, int(queries[0].get("parallelism") or 1))
-        self.planner = RunPlanner(completed([self._expected(each, confs, cores) for each in queries]), together=True)
+            return BatchPlan(release=tuple(released))
+        confs, cores = message.queries[0].confs, max(1, message.queries[0].parallelism)
+        expected = [self._expected(each, confs, cores) for each in message.queries]
+        self.planner = RunPlanner(completed(expected), together=True)
         budget, kept, stored = self._means(confs)
         rates = rates_of(self.graph.calibration)
         self.planner.prepare(budget, rates, cores, kept, stored, BATCH_SECONDS)
-        return {"release": released, **self.planner.order()}
+        ordered: BatchPlan = replace(self.planner.order(), release=tuple(released))
+        return ordered
 
-    def _expected(self, query: Mapping[str, Any], confs: Confs, cores: int) -> RecordedQuery:
+    def _expected(self, query: Decide, confs: Confs, cores: int) -> RecordedQuery:
         """A query of a batch with what is known of its operators, or is to be expected from its sources."""
-        plan = query_part(parse_plan(query))
+        plan = query_part(parse_plan(query.plan))
         view = self.graph.view(plan, confs.window)
         known = self_seconds(plan, view)
         guess = guessed(plan)
@@ -109,9 +108,9 @@ class RunFollower:
             self.graph.blend("persisted_ratio", ratio)
             kept.row_bytes = 0.0
 
-    def dropped(self, name: str, code: str | None) -> None:
+    def dropped(self, name: str, code: str) -> None:
         """Something persisted is gone."""
-        if code not in (None, "LAST_USE"):
+        if code not in ("", "LAST_USE"):
             self.planner.failed()
         self.persisted.drop(name)
 

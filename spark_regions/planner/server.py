@@ -5,18 +5,19 @@ from __future__ import annotations
 import contextlib
 import gc
 import hmac
-import json
 import logging
 import os
 import socket
 import sys
 import threading
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+
+import msgspec
 
 from spark_regions._version import __version__
 from spark_regions.planner.service import PROTOCOL, Later, Service
-from spark_regions.planner.wire import BrokenFrame, receive, send
+from spark_regions.wire.frames import BrokenFrame, Unreadable, decode, receive, send
+from spark_regions.wire.messages import Answer, ErrorAnswer, Event, Greeting, Hello, HelloAnswer, Request, Started
 
 log = logging.getLogger("spark_regions.planner")
 
@@ -33,20 +34,21 @@ def main() -> int:
     sys.setrecursionlimit(6000)
     # The writer thread must not hold up an answer for Python's usual 5 ms.
     sys.setswitchinterval(0.0005)
-    greeting = _greeting(sys.stdin.buffer.readline(MAX_GREETING_BYTES))
-    if isinstance(greeting, str):
-        return _refuse("BAD_GREETING", greeting)
-    if greeting.get("protocol") != PROTOCOL:
-        return _refuse("PROTOCOL_MISMATCH", f"found protocol {greeting.get('protocol')!r}, expected {PROTOCOL}")
-    service = Service(greeting.get("confs") or {})
+    try:
+        greeting = _greeting(sys.stdin.buffer.readline(MAX_GREETING_BYTES))
+    except Refused as refused:
+        _say(Started(error=refused.code, detail=str(refused)))
+        return 2
+    service = Service(greeting.confs)
     try:
         listener = socket.create_server(("127.0.0.1", 0), backlog=16)
     except OSError as error:
-        return _refuse("NO_PORT", str(error))
-    _say({"port": listener.getsockname()[1], "protocol": PROTOCOL, "version": __version__})
+        _say(Started(error="NO_PORT", detail=str(error)))
+        return 2
+    _say(Started(listener.getsockname()[1], PROTOCOL, __version__))
     # The driver reads one line only; what a library prints later (HiGHS does) belongs into the log.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    threading.Thread(target=_accept, args=(listener, service, str(greeting["token"])), daemon=True).start()
+    threading.Thread(target=_accept, args=(listener, service, greeting.token), daemon=True).start()
     threading.Thread(target=_warm, args=(service,), daemon=True).start()
     # The pipe lives as long as the driver, even if that is killed.
     with contextlib.suppress(OSError):
@@ -60,15 +62,28 @@ def main() -> int:
     os._exit(0)
 
 
-def _greeting(line: bytes) -> dict[str, Any] | str:
+class Refused(Exception):
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(detail)
+        self.code = code
+
+
+class _Spoken(msgspec.Struct):
+    """All that is read of the greeting of a shim that speaks another protocol."""
+
+    protocol: int = PROTOCOL
+
+
+def _greeting(line: bytes) -> Greeting:
     try:
-        greeting = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        return f"found no JSON line on stdin: {error}"
-    if not isinstance(greeting, dict) or not greeting.get("token") or not isinstance(greeting["token"], str):
-        return "found no token, expected one JSON line with token, version, protocol and confs"
-    if not isinstance(greeting.get("confs") or {}, dict):
-        return "confs is not an object"
+        protocol = msgspec.json.decode(line, type=_Spoken).protocol
+        if protocol != PROTOCOL:
+            raise Refused("PROTOCOL_MISMATCH", f"found protocol {protocol}, expected {PROTOCOL}")
+        greeting = msgspec.json.decode(line, type=Greeting)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise Refused("BAD_GREETING", f"expected a line of JSON on stdin: {error}") from error
+    if not greeting.token:
+        raise Refused("BAD_GREETING", "the token is empty")
     return greeting
 
 
@@ -102,12 +117,17 @@ def _serve(connection: socket.socket, service: Service, token: str) -> None:
             connection.settimeout(None)
             sending = threading.Lock()
 
-            def reply(answer: Mapping[str, Any]) -> None:
+            def reply(answer: Answer) -> None:
                 with sending:
                     send(connection, answer)
 
-            while (message := receive(connection)) is not None:
-                answer = service.handle(message)
+            while (body := receive(connection)) is not None:
+                try:
+                    answer = service.handle(decode(body))
+                except Unreadable as unreadable:
+                    log.warning("%s", unreadable)
+                    # Without a number it was an event, which nobody waits for.
+                    answer = unreadable.answer if unreadable.answer.seq else None
                 if callable(answer):
                     # Other queries do not wait for what this one waits for.
                     threading.Thread(target=_reply_later, args=(answer, reply), name="waiting", daemon=True).start()
@@ -120,7 +140,7 @@ def _serve(connection: socket.socket, service: Service, token: str) -> None:
     service.over.set()
 
 
-def _reply_later(later: Later, reply: Callable[[Mapping[str, Any]], None]) -> None:
+def _reply_later(later: Later, reply: Callable[[Answer], None]) -> None:
     answer = later()
     # Nobody is left to answer once the driver has gone.
     with contextlib.suppress(OSError):
@@ -128,29 +148,29 @@ def _reply_later(later: Later, reply: Callable[[Mapping[str, Any]], None]) -> No
 
 
 def _shake_hands(connection: socket.socket, service: Service, token: str) -> bool:
-    message = receive(connection)
-    if message is None:
+    body = receive(connection)
+    if body is None:
         return False
-    offered = message.get("token")
-    if message.get("type") != "hello":
-        refusal = ("BAD_HELLO", "expected a frame of type hello first")
-    elif not isinstance(offered, str) or not hmac.compare_digest(offered.encode(), token.encode()):
-        refusal = ("BAD_TOKEN", "the token is not the one of stdin")
-    elif message.get("protocol") != PROTOCOL:
-        refusal = ("PROTOCOL_MISMATCH", f"found protocol {message.get('protocol')!r}, expected {PROTOCOL}")
+    message: Request | Event | ErrorAnswer
+    try:
+        message = decode(body)
+    except Unreadable as unreadable:
+        message = unreadable.answer
+    if not isinstance(message, Hello):
+        detail = f": {message.detail}" if isinstance(message, ErrorAnswer) else ""
+        refusal = ErrorAnswer("BAD_HELLO", f"expected a frame of type hello first{detail}")
+    elif not hmac.compare_digest(message.token.encode(), token.encode()):
+        refusal = ErrorAnswer("BAD_TOKEN", "the token is not the one of stdin")
+    elif message.protocol != PROTOCOL:
+        refusal = ErrorAnswer("PROTOCOL_MISMATCH", f"found protocol {message.protocol}, expected {PROTOCOL}")
     else:
         service.hello(message)
-        send(connection, {"type": "hello", "protocol": PROTOCOL, "version": __version__})
+        send(connection, HelloAnswer(PROTOCOL, __version__))
         return True
-    send(connection, {"type": "error", "code": refusal[0], "detail": refusal[1]})
+    send(connection, refusal)
     return False
 
 
-def _say(message: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(message) + "\n")
-    sys.stdout.flush()
-
-
-def _refuse(code: str, detail: str) -> int:
-    _say({"error": code, "detail": detail})
-    return 2
+def _say(started: Started) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(started) + b"\n")
+    sys.stdout.buffer.flush()

@@ -13,8 +13,22 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from msgspec.structs import replace
+
 from spark_regions._version import __version__
 from spark_regions.errors import CatalogBusy, CatalogCorrupt, CatalogNewer, InvalidRequest, StoreError
+from spark_regions.wire import messages as told
+from spark_regions.wire.messages import (
+    Answer,
+    Asked,
+    Decide,
+    DecideAgain,
+    Decision,
+    Event,
+    NodeDecline,
+    Request,
+    Why,
+)
 
 if TYPE_CHECKING:
     from spark_regions.planner.details import Details
@@ -28,7 +42,7 @@ HOUSEKEEPING_SECONDS = 30.0
 CLOCK_JUMP_SECONDS = 60.0
 PROTOCOL = 1
 SETTLE_SECONDS = 0.03
-Later = Callable[[], dict[str, Any]]
+Later = Callable[[], Answer]
 Found = TypeVar("Found")
 _PREFIX = "spark.regions."
 
@@ -62,82 +76,79 @@ class Service:
         import spark_regions.planner.skew
         import spark_regions.store.admin  # noqa: F401
 
-    def hello(self, message: Mapping[str, Any]) -> None:
+    def hello(self, message: told.Hello) -> None:
         """The application introduces itself; the store is opened behind, and the next message waits for it."""
         with self._lock:
-            application = str(message.get("application") or f"app-{os.getpid()}")[:256]
+            application = (message.application or f"app-{os.getpid()}")[:256]
             opening = bool(self.application) and not self._opened.is_set()
             if application == self.application and (opening or self.session is not None):
                 return
             self.application = application
-            self._hello = (application, str(message.get("name") or ""), str(message.get("user") or ""))
+            self._hello = (application, message.name, message.user)
             self._opened.clear()
             threading.Thread(target=self._open_first, name="opening", daemon=True).start()
 
-    def handle(self, message: Mapping[str, Any]) -> dict[str, Any] | Later | None:
+    def handle(self, message: Request | Event) -> Answer | Later | None:
         """The answer to one message, None where there is none, or what gives it and takes a while; never raises."""
-        kind = message.get("type")
-        if kind != "skew":  # needs no store
+        if not isinstance(message, told.DecideSkew):  # needs no store
             self._opened.wait()
-        seq = message.get("seq")
-        if kind == "observe":
-            self._guarded(lambda: self._observe(message), None)
-            return None
-        if kind == "decide":
-            return self._decide(message)
-        if kind == "announce":
-            return {"type": "announce", "seq": seq} | self._guarded(lambda: self._announce(message), None)
-        if kind == "digest_udf":
-            return {"type": "digest_udf", "seq": seq} | self._guarded(lambda: self._digest(message), None)
-        if kind == "skew":
-            return {"type": "skew", "seq": seq} | self._guarded(lambda: self._skew(message), None)
-        if kind == "status":
-            return {"type": "status", "seq": seq} | self._guarded(lambda: self._status(message), None)
-        return {"type": "error", "seq": seq, "code": "UNKNOWN_TYPE", "detail": f"unknown type {str(kind)[:100]!r}"}
+        match message:
+            case told.Decide() | told.DecideAgain():
+                return self._decide(message)
+            case told.Announce():
+                return self._answered(message, lambda: self._announce(message))
+            case told.DigestFunctions():
+                return self._answered(message, lambda: self._digest(message))
+            case told.DecideSkew():
+                return self._answered(message, lambda: self._skew(message))
+            case told.Status():
+                return self._answered(message, lambda: self._status(message))
+            case told.Hello():
+                return told.ErrorAnswer("BAD_HELLO", "a second hello", seq=message.seq)
+            case _:
+                self._guarded(lambda: self._observe(message))
+                return None
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> told.StatusAnswer:
         """Facts about this planner and its store."""
         with self._lock:
-            where = self._where
-            facts: dict[str, Any] = {
-                "version": __version__,
-                "pid": os.getpid(),
-                "rssBytes": rss_bytes(),
-                "application": self.application,
-                "namespace": where.namespace if where else "",
-                "catalog": _catalog_name(where),
-                "data": where.data if where else "",
-                "recycle": "off" if self.off else "on",
-                "reasons": [{"code": code, "detail": detail} for code, detail in self._reasons()],
-                "entries": 0,
-                "bytes": 0,
-                "hits": 0,
-                "evictions": 0,
-                "behind": 0,
-            }
-            session = self.session
+            where, session = self._where, self.session
+            facts = told.StatusAnswer(
+                version=__version__,
+                pid=os.getpid(),
+                rss_bytes=rss_bytes(),
+                application=self.application,
+                namespace=where.namespace if where else "",
+                catalog=_catalog_name(where),
+                data=where.data if where else "",
+                recycle="off" if self.off else "on",
+                reasons=tuple(Why(code, detail) for code, detail in self._reasons()),
+            )
             if session is None:
                 return facts
             from spark_regions.store.entries import all_entries
 
+            counters = {name: getattr(session.counters, name) for name in session.counters.__slots__}
+            behind = session.learning.queue.behind
+            facts = replace(facts, evictions=session.store.evictions, behind=behind, **counters)
             with contextlib.suppress(StoreError):
                 entries = session.store.catalog.read(all_entries)
-                facts["entries"] = sum(entry.state == "committed" for entry in entries)
-                facts["bytes"] = sum(entry.bytes for entry in entries if entry.state != "pending")
-                facts["reservedBytes"] = sum(entry.bytes for entry in entries if entry.state == "pending")
-            facts["evictions"] = session.store.evictions
-            facts["behind"] = session.learning.queue.behind
-            counters = session.counters
-            return facts | {name: getattr(counters, name) for name in counters.__slots__}
+                facts = replace(
+                    facts,
+                    entries=sum(entry.state == "committed" for entry in entries),
+                    bytes=sum(entry.bytes for entry in entries if entry.state != "pending"),
+                    reserved_bytes=sum(entry.bytes for entry in entries if entry.state == "pending"),
+                )
+            return facts
 
-    def _status(self, message: Mapping[str, Any]) -> dict[str, Any]:
+    def _status(self, message: told.Status) -> told.StatusAnswer:
         facts = self.status()
-        if message.get("detail") and self.session is not None:
+        if message.detail and self.session is not None:
             from spark_regions.planner.details import Details
 
             self._details = self._details or Details()
             with contextlib.suppress(StoreError):
-                facts |= self._details(self.session, bool(message.get("end")))
+                facts = self._details(self.session, message.end, facts)
         return facts
 
     def close(self, seconds: float) -> None:
@@ -148,47 +159,53 @@ class Service:
             with contextlib.suppress(Exception):
                 session.graph.flush(seconds)
 
-    def _guarded(self, work: Callable[[], Found], decided: Mapping[str, Any] | None) -> Found | dict[str, Any]:
-        """What the work gives, or an answer that says why there is nothing."""
+    def _answered(self, message: Asked, work: Callable[[], Answer]) -> Answer:
+        found = self._guarded(work)
+        return replace(told.ErrorAnswer(found.code, found.detail) if isinstance(found, Why) else found, seq=message.seq)
+
+    def _guarded(self, work: Callable[[], Found]) -> Found | Why:
+        """What the work gives, or why there is nothing."""
         try:
             return work()
         except InvalidRequest as error:
             log.warning("%s", error)
-            return _failure("PLANNER_PROTOCOL", str(error), decided)
+            return Why("PLANNER_PROTOCOL", str(error))
         except CatalogCorrupt as error:
             log.warning("catalog damaged: %s", error)
             with self._lock:
                 self._open()
-            return _failure("CATALOG_RECREATED", str(error)[:200], decided)
+            return Why("CATALOG_RECREATED", str(error)[:200])
         except StoreError as error:
             log.warning("store: %s", error)
-            code = "CATALOG_BUSY" if isinstance(error, CatalogBusy) else "STORE_UNWRITABLE"
-            return _failure(code, str(error)[:200], decided)
+            return Why("CATALOG_BUSY" if isinstance(error, CatalogBusy) else "STORE_UNWRITABLE", str(error)[:200])
         except Exception as error:
             log.exception("error inside the planner")
             if self.session is not None:
                 self.session.counters.errors += 1
-            return _failure("INTERNAL_ERROR", f"{type(error).__name__}: {error}"[:500], decided)
+            return Why("INTERNAL_ERROR", f"{type(error).__name__}: {error}"[:500])
 
-    def _decide(self, message: Mapping[str, Any]) -> dict[str, Any] | Later:
-        seq = message.get("seq")
-        empty: dict[str, Any] = {"type": "decision", "seq": seq, "actions": [], "declines": [], "sweep": []}
-        first = self._guarded(lambda: self._decide_now(message), message)
-        if isinstance(first, dict):
-            return empty | first
+    def _decide(self, message: Decide | DecideAgain) -> Decision | Later:
+        def answer(found: Decision | Why) -> Decision:
+            if isinstance(found, Why):
+                found = Decision(declines=(NodeDecline(_root(message), found.code, found.detail),))
+            return replace(found, seq=message.seq)
 
-        def later() -> dict[str, Any]:
+        first = self._guarded(lambda: self._decide_now(message))
+        if isinstance(first, (Decision, Why)):
+            return answer(first)
+
+        def later() -> Decision:
             began = time.monotonic()
             ready = first.done.wait(first.seconds)
             with self._lock:
                 if self.session is not None:
                     self.session.follower.planner.waited(time.monotonic() - began)
-            answer = self._guarded(lambda: self._decide_now(message), message) if ready else None
-            return empty | (answer if isinstance(answer, dict) else {"again": True})
+            found = self._guarded(lambda: self._decide_now(message)) if ready else None
+            return answer(found if isinstance(found, (Decision, Why)) else Decision(again=True))
 
         return later
 
-    def _decide_now(self, message: Mapping[str, Any]) -> dict[str, Any] | Waiting:
+    def _decide_now(self, message: Decide | DecideAgain) -> Decision | Waiting:
         """The answer, or something to wait for outside of the lock."""
         if self.session is not None:
             # What the last query stored is read by this one; a catalog that somebody else has locked is not waited for.
@@ -197,35 +214,34 @@ class Service:
             session = self.session
             if session is None:
                 code, detail = self.off or ("PLANNER_STARTING", "")
-                return {"declines": [{"node": _root(message), "code": code, "detail": detail}]}
+                return Decision(declines=(NodeDecline(_root(message), code, detail),))
             return session.decide(message)
 
-    def _announce(self, message: Mapping[str, Any]) -> dict[str, Any]:
+    def _announce(self, message: told.Announce) -> told.BatchPlan:
         with self._lock:
-            return self.session.follower.announce(message) if self.session else {"ranks": [], "release": []}
+            return self.session.follower.announce(message) if self.session else told.BatchPlan()
 
-    def _observe(self, message: Mapping[str, Any]) -> None:
+    def _observe(self, event: Event) -> None:
         with self._lock:
             if self.session is not None:
-                self.session.observe(message)
-        if message.get("event") == "end":
+                self.session.observe(event)
+        if isinstance(event, told.End):
             self.over.set()
 
-    def _digest(self, message: Mapping[str, Any]) -> dict[str, Any]:
+    def _digest(self, message: told.DigestFunctions) -> told.FunctionDigests:
         from spark_regions.identity.udf.request import digest_functions
 
         trusted = self.confs.get("udf.trustedModules", "").replace(",", " ").split()
-        return {"digests": digest_functions(message, trusted)}
+        return told.FunctionDigests(digest_functions(message, trusted))
 
-    def _skew(self, message: Mapping[str, Any]) -> dict[str, Any]:
+    def _skew(self, message: told.DecideSkew) -> told.SkewDecision:
         from spark_regions.planner.skew import counted, decide_skew, learned
 
         if self.session is None:
             return decide_skew(message)
         graph = self.session.graph
         answer = decide_skew(message, learned(graph, message))
-        keys = counted(graph, message) if answer["spec"]["kind"] != "none" else None
-        return answer if keys is None else answer | {"keys": keys}
+        return answer if answer.spec.kind == "none" else replace(answer, keys=counted(graph, message))
 
     def _reasons(self) -> list[tuple[str, str]]:
         notices = list(self._where.notices) if self._where else []
@@ -334,9 +350,8 @@ def _rehearse(session: Session) -> None:
     from spark_regions.dag.plan import parse_plan
     from spark_regions.store.entries import entries_on
 
-    nothing = {"lineage": "", "core": "", "conjuncts": [], "columns": []}
-    nodes = [{"id": 0, "operator": "", "children": [], **nothing}]
-    plan = parse_plan({"nodes": nodes, "shared": [{"ref": "", "node": 0, **nothing}]})
+    frame = told.SharedFrame("", 0, "", "")
+    plan = parse_plan(told.SignedQuery((told.PlanNode(0, lineage="", core=""),), shared=(frame,)))
     session.graph.view(plan, 1)
     session.store.catalog.read(lambda connection: entries_on(connection, [""]))
 
@@ -354,14 +369,5 @@ def _catalog_name(where: StoreLocation | None) -> str:
         return ""
 
 
-def _failure(code: str, detail: str, decided: Mapping[str, Any] | None) -> dict[str, Any]:
-    if decided is None:
-        return {"error": {"code": code, "detail": detail}}
-    return {"declines": [{"node": _root(decided), "code": code, "detail": detail}]}
-
-
-def _root(message: Mapping[str, Any]) -> int:
-    try:
-        return int(message.get("root") or 0)
-    except (TypeError, ValueError):
-        return 0
+def _root(message: Decide | DecideAgain) -> int:
+    return message.plan.root if isinstance(message, Decide) else 0

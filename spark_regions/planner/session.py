@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from spark_regions.costs.calibrate import rates_of
 from spark_regions.dag.plan import ROW_ORDER, Plan, parse_plan
 from spark_regions.dag.records import Entry
 from spark_regions.decision.draft import Draft
-from spark_regions.decision.question import Confs, Question
+from spark_regions.decision.question import Question
 from spark_regions.decision.values import Decline
 from spark_regions.effects.apply import Effects
-from spark_regions.effects.open_queries import OpenQueries, OpenQuery
+from spark_regions.effects.open_queries import MAX_OPEN, OpenQueries, OpenQuery
 from spark_regions.errors import InvalidRequest
 from spark_regions.learn.events import Learning
 from spark_regions.optimizer.number_regions import number_regions
@@ -32,6 +32,8 @@ from spark_regions.store.entries import entries_on
 from spark_regions.store.operator_graph import OperatorGraph
 from spark_regions.store.store import Run, Store
 from spark_regions.wire import actions as wire
+from spark_regions.wire import messages as told
+from spark_regions.wire.messages import Confs, Decide, DecideAgain, Decision, Event, NodeDecline
 
 log = logging.getLogger("spark_regions.planner")
 
@@ -64,28 +66,28 @@ class Session:
         self.learning = Learning(graph, self.effects, self.queries)
         self.ttl_seconds = 0.0
         self._decided = 0
+        self._asked: OrderedDict[int, Decide] = OrderedDict()
 
-    def decide(self, message: Mapping[str, Any]) -> dict[str, Any] | Waiting:
-        """The answer to a `decide` request, or what to wait for before it is asked again.
+    def decide(self, message: Decide | DecideAgain) -> Decision | Waiting:
+        """The answer to a request about a query, or what to wait for before it is asked again.
 
-        :raises InvalidRequest: the message breaks the protocol
+        :raises InvalidRequest: the message contradicts itself, or its query's plan is not known
         """
-        unordered = _unordered(message)
-        plan = parse_plan(message).without(unordered)
-        confs = Confs.parse(message.get("confs") or {})
-        number = int(message.get("query") or 0)
-        cores = max(1, int(message.get("parallelism") or 1))
+        asked = self._whole(message)
+        unordered, confs = frozenset(asked.unordered), asked.confs
+        plan = parse_plan(asked.plan).without(unordered)
+        cores = max(1, asked.parallelism)
         self.ttl_seconds = confs.ttl_seconds
         step = self.follower.look(plan, confs, cores)
-        follow_up = self.follower.follow_up(step, int(message.get("offered") or 0))
+        follow_up = self.follower.follow_up(step, asked.offered)
         if follow_up is not None:
             return follow_up
-        query = self._open(number, plan, cores, message, again=bool(unordered))
+        query = self._open(asked, plan, cores, again=bool(unordered))
         question = self._question(query, confs, unordered, step)
         draft = optimize(question)
         self.counters.errors += sum(each.code == FAILED for each in draft.declines)
         self.follower.decided(draft.run)
-        if message.get("mode") == "observe":
+        if asked.mode == "observe":
             return self._answer([], _observed(draft))
         applied = self.effects.apply(question, draft, query)
         if applied.missed:
@@ -95,41 +97,39 @@ class Session:
         declines = [Decline(node, ROW_ORDER, name) for node, name in sorted(unordered)]
         answer = self._answer(applied.actions, [*declines, *applied.declines, *draft.declines])
         done = draft if applied.draft is draft else number_regions(question, applied.draft)
-        answer["regions"] = dict(done.regions)
-        return answer
+        return replace(answer, regions=done.regions)
 
-    def observe(self, event: Mapping[str, Any]) -> None:
-        """Take in an `observe` event; an unknown one is ignored, for later versions of the shim."""
-        kind = event.get("event")
+    def observe(self, event: Event) -> None:
+        """Take in what was observed."""
         runs = self.follower.planner
-        if kind == "executed":
-            self.learning.executed(event, runs)
-        elif kind == "committed":
-            self.learning.committed(event, self._kept)
-        elif kind in ("abandoned", "invalid"):
-            self.counters.abandoned += kind == "abandoned"
-            if self.learning.lost(event):
-                runs.failed()
-        elif kind == "stage":
-            history = observed(event)
-            if history.whole:
-                self.graph.record_stage(*stage_key(event), history.encode())
-        elif kind == "keys":
-            self.graph.record_stage_keys(*stage_key(event), key_frequencies(event).encode())
-        elif kind == "released":
-            self.learning.released(event)
-        elif kind == "persisted":
-            self.follower.resized(str(event["entry"]), int(event.get("bytes") or 0), float(event.get("seconds") or 0))
-        elif kind == "dropped":
-            self.follower.dropped(str(event["entry"]), event.get("code"))
-        elif kind == "heartbeat":
-            self.learning.queue.put(lambda: self.store.heartbeat(self.run))
-        elif kind == "end":
-            self.learning.queue.drain(END_SECONDS)
-            self.graph.flush()
-            self.store.end(self.run)
-        else:
-            log.warning("unknown event %r", kind)
+        match event:
+            case told.Executed():
+                self._asked.pop(event.query, None)
+                self.learning.executed(event, runs)
+            case told.Committed():
+                self.learning.committed(event, self._kept)
+            case told.Abandoned() | told.Invalid():
+                self.counters.abandoned += isinstance(event, told.Abandoned)
+                if self.learning.lost(event):
+                    runs.failed()
+            case told.RanStage():
+                history = observed(event)
+                if history.whole:
+                    self.graph.record_stage(*stage_key(event), history.encode())
+            case told.CountedKeys():
+                self.graph.record_stage_keys(*stage_key(event), key_frequencies(event).encode())
+            case told.Released():
+                self.learning.released(event)
+            case told.Persisted():
+                self.follower.resized(event.entry, event.bytes, event.seconds or 0.0)
+            case told.Dropped():
+                self.follower.dropped(event.entry, event.code)
+            case told.Heartbeat():
+                self.learning.queue.put(lambda: self.store.heartbeat(self.run))
+            case told.End():
+                self.learning.queue.drain(END_SECONDS)
+                self.graph.flush()
+                self.store.end(self.run)
 
     def settle(self, seconds: float) -> None:
         """Wait, for so long at the most, until the catalog has what was observed; not under the session's lock."""
@@ -141,8 +141,23 @@ class Session:
     def is_expired(self, entry: Entry, now: float) -> bool:
         return expired(entry, self.ttl_seconds, now)
 
-    def _open(self, number: int, plan: Plan, cores: int, message: Mapping[str, Any], again: bool) -> OpenQuery:
+    def _whole(self, message: Decide | DecideAgain) -> Decide:
+        """The request with its plan, which the driver sends once."""
+        if isinstance(message, DecideAgain):
+            before = self._asked.get(message.query)
+            if before is None:
+                raise InvalidRequest(f"the plan of query {message.query} is not known")
+            plan = replace(before.plan, shared=message.shared)
+            message = replace(before, plan=plan, offered=message.offered, unordered=message.unordered)
+        self._asked[message.query] = message
+        self._asked.move_to_end(message.query)
+        if len(self._asked) > MAX_OPEN:
+            self._asked.popitem(last=False)
+        return message
+
+    def _open(self, asked: Decide, plan: Plan, cores: int, again: bool) -> OpenQuery:
         """The query as one that will run; `again` takes an earlier answer back."""
+        number = asked.query
         before = self.queries.take(number) if again else None
         if before is None:
             self.counters.decisions += 1
@@ -152,7 +167,7 @@ class Session:
             self.effects.take_back(before)
             self.counters.hits -= len(before.nodes_of(wire.Load, wire.ReadPersisted))
             self.counters.stores -= len(before.nodes_of(wire.Store))
-        query = OpenQuery(number, plan, cores, message, position)
+        query = OpenQuery(number, plan, cores, asked, position)
         self.queries.add(query)
         return query
 
@@ -172,20 +187,9 @@ class Session:
         entries = (*self.effects.persisted.entries(cores), *stored)
         return Question(plan, view, entries, rates, confs, query.cores, self.store.clock(), run, unordered)
 
-    def _answer(self, actions: Iterable[msgspec.Struct], declines: Iterable[Decline]) -> dict[str, Any]:
-        return {
-            "actions": msgspec.json.decode(msgspec.json.encode(list(actions))),
-            "declines": [{"node": d.node, "code": d.code, "detail": d.detail} for d in list(declines)[:MAX_DECLINES]],
-            "sweep": self.store.take_sweep(),
-        }
-
-
-def _unordered(message: Mapping[str, Any]) -> frozenset[tuple[int, str]]:
-    """What the driver found of earlier answers about this query: nodes, each with an entry or a DataFrame."""
-    try:
-        return frozenset((int(node), str(name)) for node, name in message.get("unordered") or ())
-    except (TypeError, ValueError) as error:
-        raise InvalidRequest(f"unordered: {error}") from error
+    def _answer(self, actions: Iterable[wire.Action], declines: Iterable[Decline]) -> Decision:
+        told_of = tuple(NodeDecline(d.node, d.code, d.detail) for d in list(declines)[:MAX_DECLINES])
+        return Decision(tuple(actions), told_of, tuple(self.store.take_sweep()))
 
 
 def _observed(draft: Draft) -> list[Decline]:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from spark_regions.costs.rates import TASK_BYTES_PER_SECOND
 from spark_regions.errors import InvalidRequest, StoreError
@@ -15,7 +13,7 @@ from spark_regions.skew.draft import StageQuestion
 from spark_regions.skew.history import StageHistory
 from spark_regions.skew.key_frequencies import KeyFrequencies
 from spark_regions.skew.makespan import phases, total_makespan
-from spark_regions.skew.messages import stage_from_json
+from spark_regions.skew.messages import stage_of
 from spark_regions.skew.packing import in_order
 from spark_regions.skew.reduce_stage import Costs, Stage
 from spark_regions.skew.spec import Kind, SkewSpec
@@ -23,6 +21,7 @@ from spark_regions.skew.stage import plan_stage
 from spark_regions.skew.task_time_model import GUESS_ERROR_SHARE, TaskTimeModel
 from spark_regions.skew.tie_breaking import one_value_makespan, tied_makespan
 from spark_regions.store.operator_graph import OperatorGraph
+from spark_regions.wire.messages import CountedKeys, DecideSkew, HeavyKey, RanStage, SkewDecision
 
 log = logging.getLogger("spark_regions.planner")
 
@@ -42,12 +41,12 @@ class Learned:
     same_rows: bool
 
 
-def stage_key(message: Mapping[str, Any]) -> tuple[str, str]:
+def stage_key(told: DecideSkew | RanStage | CountedKeys) -> tuple[str, str]:
     """What a stage is known by: the shape of its operators, and the lineage of its rows, "" where it has none."""
-    return str(message.get("shape") or "")[:64], str(message.get("lineage") or "")[:64]
+    return told.shape[:64], (told.lineage or "")[:64]
 
 
-def learned(graph: OperatorGraph, message: Mapping[str, Any]) -> Learned | None:
+def learned(graph: OperatorGraph, message: DecideSkew) -> Learned | None:
     """What the stage of a `skew` request took when it last ran; None where nothing is known."""
     shape, lineage = stage_key(message)
     if not shape:
@@ -63,43 +62,43 @@ def learned(graph: OperatorGraph, message: Mapping[str, Any]) -> Learned | None:
         return None
 
 
-def counted(graph: OperatorGraph, message: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+def counted(graph: OperatorGraph, message: DecideSkew) -> tuple[HeavyKey, ...] | None:
     """The heaviest keys of a `skew` request's stage, where they were counted on the very same rows; else None."""
     shape, lineage = stage_key(message)
     if not shape or not lineage:
         return None
     try:
         found = graph.stage_keys(shape, lineage)
-        return None if found is None else [asdict(each) for each in KeyFrequencies.decode(found).keys]
+        return None if found is None else KeyFrequencies.decode(found).keys
     except (StoreError, InvalidRequest) as problem:
         log.warning("the keys of a stage are counted again: %s", problem)
         return None
 
 
-def decide_skew(message: Mapping[str, Any], before: Learned | None = None) -> dict[str, Any]:
-    """The `skew` answer of docs/protocol.md: the decision, and the seconds that the stage was taken for.
+def decide_skew(message: DecideSkew, before: Learned | None = None) -> SkewDecision:
+    """The decision on a stage, and the seconds that the stage was taken for.
 
     :param before: what it took when it last ran
     :raises InvalidRequest: for a stage that cannot be read
     """
-    until = time.monotonic() + WAIT_SHARE * float(message.get("deadlineSeconds", 0.2))
-    record = _record(message, "stage")
-    stage, costs = stage_from_json(record, TaskTimeModel()), Costs()
+    until = time.monotonic() + WAIT_SHARE * message.deadline_seconds
+    stage, costs = stage_of(message.stage, TaskTimeModel()), Costs()
     if before is not None:
         stage = _as_before(stage, before)
         costs = replace(costs, task_seconds=max(costs.task_seconds, before.history.model.fixed))
-    adaptive = _adaptive(_record(message, "adaptive"))
+    sizes = message.adaptive
+    adaptive = AdaptiveConf(sizes.advisory_bytes, sizes.min_bytes, sizes.parallelism_first)
 
     def late() -> bool:
         return time.monotonic() > until
 
-    if message.get("strategy") == "always":
-        sized = stage_from_json(record, BYTES_ALONE)
+    if message.strategy == "always":
+        sized = stage_of(message.stage, BYTES_ALONE)
         spec = plan_stage(StageQuestion(replace(sized, cores=max(sized.cores, ALWAYS_CORES)), FREE, adaptive, late))
         spec = _predicted(spec, stage, adaptive, costs)
     else:
         spec = plan_stage(StageQuestion(stage, costs, adaptive, late))
-    return {"spec": spec.to_json(), "learned": before is not None}
+    return SkewDecision(spec.told(), learned=before is not None)
 
 
 def _as_before(stage: Stage, before: Learned) -> Stage:
@@ -127,21 +126,3 @@ def _predicted(spec: SkewSpec, stage: Stage, adaptive: AdaptiveConf, costs: Cost
         balanced_bound=stage.balanced_bound,
         detail=f"{plain:.2f} s to {ours:.2f} s",
     )
-
-
-def _adaptive(record: Mapping[str, Any]) -> AdaptiveConf:
-    try:
-        return AdaptiveConf(
-            advisory_bytes=int(record["advisoryBytes"]),
-            min_bytes=int(record["minBytes"]),
-            parallelism_first=bool(record["parallelismFirst"]),
-        )
-    except (KeyError, TypeError, ValueError) as problem:
-        raise InvalidRequest(f"The settings of adaptive execution cannot be read: {problem!r}.") from problem
-
-
-def _record(message: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = message.get(name)
-    if not isinstance(found, Mapping):
-        raise InvalidRequest(f"`{name}` of a skew request is {type(found).__name__}, expected an object.")
-    return found

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from spark_regions.runs.recorded_query import Measured
+from spark_regions.wire.messages import Executed
 
 
 def with_carried(measured: Measured, carried: Measured | None) -> Measured:
@@ -21,15 +21,11 @@ def with_carried(measured: Measured, carried: Measured | None) -> Measured:
     )
 
 
-def measured_of(
-    event: Mapping[str, Any], parallelism: int, spared: Iterable[int], widened: Iterable[int] = ()
-) -> Measured:
+def measured_of(event: Executed, parallelism: int, spared: Iterable[int], widened: Iterable[int] = ()) -> Measured:
     """The numbers of an `executed` event, without nodes that did not run or that something stood in for."""
     left_out = set(spared)
-    values: dict[str, dict[int, float]] = {"seconds": {}, "rows": {}, "bytes": {}}
-    for node in event.get("nodes") or ():
-        for name, found in values.items():
-            value = node.get(name)
-            if value is not None and (name != "seconds" or int(node["id"]) not in left_out):
-                found[int(node["id"])] = float(value) / (parallelism if name == "seconds" else 1)
-    return Measured(values["seconds"], values["rows"], values["bytes"], frozenset(widened) & values["seconds"].keys())
+    ran = [node for node in event.nodes if node.seconds is not None and node.id not in left_out]
+    seconds = {node.id: (node.seconds or 0.0) / parallelism for node in ran}
+    rows = {node.id: float(node.rows) for node in event.nodes if node.rows is not None}
+    sizes = {node.id: float(node.bytes) for node in event.nodes if node.bytes is not None}
+    return Measured(seconds, rows, sizes, frozenset(widened) & seconds.keys())

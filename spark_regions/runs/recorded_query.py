@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import fmean
-from typing import Any
+
+import msgspec
 
 from spark_regions.dag.digests import digest
 from spark_regions.dag.plan import Node, Plan, parse_plan
 from spark_regions.errors import InvalidRequest
 from spark_regions.stats.operators import PROJECT
+from spark_regions.wire.messages import SignedQuery
 
 log = logging.getLogger("spark_regions.planner")
 
 MAX_BODY_BYTES = 1 << 20
-_PLAN_FIELDS = ("root", "nodes", "expressions", "conjunctColumns", "equal", "shared")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +79,24 @@ def recurring_signature(plan: Plan) -> str:
     return digest(parts)
 
 
-def encode(message: Mapping[str, Any], measured: Measured) -> bytes | None:
-    """A step as bytes for the catalog; None where it is too large to be worth keeping.
+class _Step(msgspec.Struct):
+    """A query as the catalog keeps it; numbers are of `Measured`."""
 
-    :param message: the `decide` request of the query
-    """
-    document = {name: message[name] for name in _PLAN_FIELDS if name in message}
-    for name in ("seconds", "rows", "bytes"):
-        document[name] = {str(node): round(value, 6) for node, value in getattr(measured, name).items()}
-    document["widened"] = sorted(measured.widened)
-    body = zlib.compress(json.dumps(document, separators=(",", ":")).encode(), 6)
+    plan: SignedQuery
+    seconds: dict[int, float]
+    rows: dict[int, float]
+    bytes: dict[int, float]
+    widened: tuple[int, ...] = ()
+
+
+def encode(query: SignedQuery, measured: Measured) -> bytes | None:
+    """A step as bytes for the catalog; None where it is too large to be worth keeping."""
+    seconds, rows, sizes = (
+        {node: round(value, 6) for node, value in values.items()}
+        for values in (measured.seconds, measured.rows, measured.bytes)
+    )
+    plan = msgspec.structs.replace(query, repeated=())
+    body = zlib.compress(msgspec.json.encode(_Step(plan, seconds, rows, sizes, tuple(sorted(measured.widened)))), 6)
     return body if len(body) <= MAX_BODY_BYTES else None
 
 
@@ -97,14 +105,11 @@ def decode(body: bytes) -> RecordedQuery:
     :raises InvalidRequest: these are not the bytes of a step
     """
     try:
-        document = json.loads(zlib.decompress(body))
-        seconds, rows, sizes = (
-            {int(k): float(v) for k, v in document[name].items()} for name in ("seconds", "rows", "bytes")
-        )
-        measured = Measured(seconds, rows, sizes, frozenset(map(int, document.get("widened") or ())))
-    except (zlib.error, ValueError, KeyError, AttributeError, TypeError) as error:
+        step = msgspec.json.decode(zlib.decompress(body), type=_Step)
+    except (zlib.error, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise InvalidRequest(f"recorded step: {type(error).__name__}: {error}") from error
-    return RecordedQuery(query_part(parse_plan(document)), measured)
+    measured = Measured(step.seconds, step.rows, step.bytes, frozenset(step.widened))
+    return RecordedQuery(query_part(parse_plan(step.plan)), measured)
 
 
 def decoded(bodies: Iterable[bytes]) -> list[RecordedQuery]:

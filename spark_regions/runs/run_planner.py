@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 from spark_regions.costs.rates import Rates
 from spark_regions.dag.plan import Plan, Signature
@@ -16,6 +15,7 @@ from spark_regions.runs.results import Result
 from spark_regions.runs.run_matcher import RunMatcher
 from spark_regions.runs.run_view import Key, RunView
 from spark_regions.runs.solution import Solution, Task, key_of
+from spark_regions.wire.messages import BatchPlan
 
 OFFERS = 8
 """DataFrames of a query that the driver is asked to sign, where there is a run ahead to plan for."""
@@ -114,28 +114,28 @@ class RunPlanner:
         """So long was a query held up."""
         self._waited += seconds
 
-    def order(self) -> dict[str, Any]:
+    def order(self) -> BatchPlan:
         """The queries of a batch by rank: each after those that make what it reads; and the predicted seconds.
 
         Queries of one rank do not wait for each other. Without a schedule all are of one rank.
         """
         schedule = self._schedule
         if schedule is None:
-            return {"ranks": [list(range(len(self.queries)))]}
+            return BatchPlan((tuple(range(len(self.queries))),))
         made = {make.result: step for step, makes in schedule.makes.items() for make in makes}
         ranks: dict[int, int] = {}
         for step in range(len(self.queries)):
             first = [made[n] for n, r in enumerate(schedule.results) if n in made and _reads(r, step, made[n])]
             ranks[step] = 1 + max((ranks[maker] for maker in first), default=-1)
-        return {
-            "ranks": [
-                [step for step, own in ranks.items() if own == rank]
+        return BatchPlan(
+            tuple(
+                tuple(step for step, own in ranks.items() if own == rank)
                 for rank in range(max(ranks.values(), default=-1) + 1)
-            ],
-            "chosenSeconds": round(schedule.chosen_seconds, 3),
-            "plainSeconds": round(schedule.plain_seconds, 3),
-            "kept": len(made),
-        }
+            ),
+            chosen_seconds=round(schedule.chosen_seconds, 3),
+            plain_seconds=round(schedule.plain_seconds, 3),
+            kept=len(made),
+        )
 
     def carried(self, query: int) -> Measured | None:
         """What the recorded run knows of a query's nodes."""

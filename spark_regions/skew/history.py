@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 from spark_regions.errors import InvalidRequest
 from spark_regions.skew.reduce_stage import Costs
 from spark_regions.skew.task_time_model import TaskTime, TaskTimeModel, fit
+from spark_regions.wire.messages import RanStage, RanTask
 
 LEAST_FOR_LINE = 5
 """Tasks from which a fixed part can be told from the rest; of fewer only a rate is taken."""
@@ -67,35 +67,25 @@ class StageHistory:
             raise InvalidRequest(f"What a stage took cannot be read: {problem!r}.") from problem
 
 
-def observed(event: Mapping[str, Any]) -> StageHistory:
-    """Of a `stage` event.
+def observed(event: RanStage) -> StageHistory:
+    """Of a stage that ran.
 
     A task of several partitions took of each what the line through all tasks says, by its own time. Worked example:
     tasks of (10 MB) in 1.1 s and (10 MB, 30 MB) in 8.1 s, 0.1 s of each fixed: 1.0, 2.0 and 6.0 s. What a task took to
     spill is left out: it depends on what runs beside it, and `Stage.with_spills` predicts it.
 
-    :raises InvalidRequest: where a field is missing or of another type
+    :raises InvalidRequest: a task read a partition that is not there
     """
-    try:
-        sizes = [int(each) for each in event["bytes"]]
-        rows = [int(each) for each in event["rows"]]
-        tasks = [
-            (
-                TaskTime(int(each["bytes"]), int(each["rows"]), _unspilled(each)),
-                [int(number) for number in each.get("partitions") or ()],
-            )
-            for each in event["tasks"]
-        ]
-        model = _model([time for time, _ in tasks])
-        return StageHistory(model, _by_partition(model, tasks, sizes, rows), sum(sizes))
-    except (IndexError, KeyError, TypeError, ValueError) as problem:
-        raise InvalidRequest(f"The tasks of a stage cannot be read: {problem!r}.") from problem
+    tasks = [(TaskTime(each.bytes, each.rows, _unspilled(each)), list(each.partitions)) for each in event.tasks]
+    if any(not 0 <= at < len(event.bytes) for each in event.tasks for at in each.partitions):
+        raise InvalidRequest("The tasks of a stage read a partition that it does not have.")
+    model = _model([time for time, _ in tasks])
+    return StageHistory(model, _by_partition(model, tasks, event.bytes, event.rows), sum(event.bytes))
 
 
-def _unspilled(task: Mapping[str, Any]) -> float:
+def _unspilled(task: RanTask) -> float:
     """Without what writing rows and reading them once more took; no more than half of a task is taken for that."""
-    seconds = float(task["seconds"])
-    return max(seconds - int(task.get("spilled", 0)) * Costs().spill_seconds_per_byte, seconds / 2)
+    return max(task.seconds - task.spilled * Costs().spill_seconds_per_byte, task.seconds / 2)
 
 
 def _rate(model: TaskTimeModel) -> TaskTimeModel:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from spark_regions.skew.operators import Input
+from spark_regions.wire.messages import SkewDecline, SkewPlan, SplitPartition
 
 
 class Kind(StrEnum):
@@ -40,18 +40,6 @@ class Split:
     unmatched: bool = False
     hashed: bool = False
 
-    def to_json(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"partition": self.partition, "helpers": self.helpers, "spread": self.spread.value}
-        if self.replicate:
-            found["replicate"] = self.spread.other.value
-        if self.unmatched:
-            found["unmatched"] = True
-        if self.hashed:
-            found["hashed"] = True
-        if self.ranges:
-            found["maps"] = [list(each) for each in self.ranges]
-        return found
-
 
 @dataclass(frozen=True, slots=True)
 class PartitionSlice:
@@ -59,9 +47,6 @@ class PartitionSlice:
 
     partition: int
     slice: int = 0
-
-    def to_json(self) -> dict[str, int] | int:
-        return {"partition": self.partition, "slice": self.slice} if self.slice else self.partition
 
 
 Task = tuple[PartitionSlice, ...]
@@ -97,18 +82,27 @@ class SkewSpec:
     detail: str = ""
     declines: tuple[Decline, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
-        """As docs/skew.md has it: a whole partition is its number alone; no key and no range is ever told."""
-        return {
-            "kind": self.kind.value,
-            "keys": [],
-            "partitions": [split.to_json() for split in self.splits],
-            "tasks": [[each.to_json() for each in task] for task in self.tasks],
-            "boundaries": [],
-            "predictedMakespan": self.predicted_makespan,
-            "plainMakespan": self.plain_makespan,
-            "balancedBound": self.balanced_bound,
-            "reason": self.reason,
-            "detail": self.detail,
-            "declines": [{"kind": each.kind.value, "code": each.code, "detail": each.detail} for each in self.declines],
-        }
+    def told(self) -> SkewPlan:
+        """As the shim is told (docs/skew.md)."""
+        return SkewPlan(
+            self.kind.value,
+            tuple(
+                SplitPartition(
+                    each.partition,
+                    each.helpers,
+                    each.spread.value,
+                    each.spread.other.value if each.replicate else None,
+                    each.unmatched,
+                    each.hashed,
+                    each.ranges,
+                )
+                for each in self.splits
+            ),
+            tuple(tuple((each.partition, each.slice) for each in task) for task in self.tasks),
+            self.predicted_makespan,
+            self.plain_makespan,
+            self.balanced_bound,
+            self.reason,
+            self.detail,
+            tuple(SkewDecline(each.kind.value, each.code, each.detail) for each in self.declines),
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -53,8 +53,16 @@ def _fields(entry: Entry, job: str) -> dict[str, Any]:
     }
 
 
-def most_used(connection: sa.Connection) -> dict[str, Any]:
-    """`{"nodes": …, "edges": …, "operators": how many there are}`: operators by lineage, the most used first.
+class MostUsed(NamedTuple):
+    """:param operators: how many there are"""
+
+    nodes: list[dict[str, Any]]
+    edges: list[tuple[str, str]]
+    operators: int
+
+
+def most_used(connection: sa.Connection) -> MostUsed:
+    """Operators by lineage, the most used first.
 
     `seconds` are task-seconds of the operator alone, a mean over its runs; None where nothing was measured.
     """
@@ -69,7 +77,7 @@ def most_used(connection: sa.Connection) -> dict[str, Any]:
     stored = set(connection.execute(sa.select(ENTRY.c.lineage).where(ENTRY.c.state == "committed")).scalars())
     for lineage, node in nodes.items():
         node["stored"] = lineage in stored
-    return {"nodes": list(nodes.values()), "edges": _edges(connection, nodes), "operators": count}
+    return MostUsed(list(nodes.values()), _edges(connection, nodes), count)
 
 
 def _operator(row: Any) -> dict[str, Any]:
@@ -84,7 +92,7 @@ def _operator(row: Any) -> dict[str, Any]:
     }
 
 
-def _edges(connection: sa.Connection, nodes: dict[str, dict[str, Any]]) -> list[list[str]]:
+def _edges(connection: sa.Connection, nodes: dict[str, dict[str, Any]]) -> list[tuple[str, str]]:
     """Edges between the nodes, from an operator to the one that it feeds."""
     found: dict[tuple[str, str], None] = {}
     names = list(nodes)
@@ -93,7 +101,7 @@ def _edges(connection: sa.Connection, nodes: dict[str, dict[str, Any]]) -> list[
         for child, parent in connection.execute(query):
             if parent in nodes and len(found) < MAX_EDGES:
                 found[(child, parent)] = None
-    return [[child, parent] for child, parent in found]
+    return list(found)
 
 
 _MOST_USED = (

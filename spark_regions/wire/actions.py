@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import msgspec
+from spark_regions.wire.base import Long, Record
 
 
-class Load(msgspec.Struct, frozen=True, tag="load", tag_field="kind", rename="camel"):
+class Load(Record, frozen=True, tag="load", tag_field="kind"):
     """Read a stored result in a node's place.
 
     :param saving: seconds
@@ -22,9 +22,7 @@ class Load(msgspec.Struct, frozen=True, tag="load", tag_field="kind", rename="ca
     reason: str
 
 
-class ReadPersisted(
-    msgspec.Struct, frozen=True, tag="recall", tag_field="kind", rename="camel", omit_defaults=True
-):  # fmt: skip
+class ReadPersisted(Record, frozen=True, tag="recall", tag_field="kind"):
     """Read a persisted result in a node's place; `release` it after this query."""
 
     node: int
@@ -34,7 +32,7 @@ class ReadPersisted(
     release: bool = False
 
 
-class Store(msgspec.Struct, frozen=True, tag="store", tag_field="kind", rename="camel"):
+class Store(Record, frozen=True, tag="store", tag_field="kind"):
     """Write a node's rows, or those of the DataFrame `ref` in its place, while they are computed.
 
     :param max_bytes: of the files; more is given up
@@ -46,15 +44,13 @@ class Store(msgspec.Struct, frozen=True, tag="store", tag_field="kind", rename="
     entry: str
     location: str
     columns: tuple[str, ...]
-    max_bytes: int
+    max_bytes: Long
     max_overhead: float | None
     saving: float
     reason: str
 
 
-class Persist(
-    msgspec.Struct, frozen=True, tag="persist", tag_field="kind", rename="camel", omit_defaults=True
-):  # fmt: skip
+class Persist(Record, frozen=True, tag="persist", tag_field="kind"):
     """Keep a node's rows, or those of the DataFrame `ref` in its place, in the block manager."""
 
     node: int
@@ -62,17 +58,17 @@ class Persist(
     entry: str
     columns: tuple[str, ...]
     level: str
-    max_bytes: int
+    max_bytes: Long
     saving: float
     reason: str
     release: bool = False
 
 
-class Unpersist(msgspec.Struct, frozen=True, tag="unpersist", tag_field="kind"):
+class Unpersist(Record, frozen=True, tag="unpersist", tag_field="kind"):
     entry: str
 
 
-class Share(msgspec.Struct, frozen=True, tag="share", tag_field="kind"):
+class Share(Record, frozen=True, tag="share", tag_field="kind"):
     """Compute a node's rows once for all nodes of the group."""
 
     node: int

@@ -95,7 +95,8 @@ def shown(question: Question, draft: Draft) -> list[str]:
     found += [f"keep {_where(each)}" for each in draft.keeps]
     found += [f"persist {_where(each)}" for each in draft.persists]
     found += [f"share {', '.join(map(str, s.nodes))}: {s.reason}, saves {s.saving:.2f} s" for s in draft.shares]
-    found += [f"region {r['id']} {', '.join(r['operators'])}" for r in draft.regions.get("regions", ())]
+    told = draft.regions.regions if draft.regions else None
+    found += [f"region {r.id} {', '.join(r.operators)}" for r in told or ()]
     return found + [f"decline {d.node} {d.code} {d.detail}".rstrip() for d in draft.declines]
 
 

@@ -15,12 +15,16 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import msgspec
+
 import spark_regions.skew
 from spark_regions.planner.skew import Learned, decide_skew
 from spark_regions.skew.history import StageHistory, observed
 from spark_regions.skew.key_frequencies import KeyFrequencies, key_frequencies
+from tests.harness.wire import read
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "skew"
+KEPT = ("spec", "learned", "keys")
 ROOM = Path(spark_regions.skew.__file__).parent
 Lines = set[tuple[str, int]]
 
@@ -28,14 +32,15 @@ Lines = set[tuple[str, int]]
 def answer(before: dict[str, Any]) -> Any:
     """What the planner answers, or keeps of an event."""
     message = before["message"]
-    if message.get("event") == "stage":
-        return json.loads(StageHistory.decode(observed(message).encode()).encode())
-    if message.get("event") == "keys":
-        return json.loads(KeyFrequencies.decode(key_frequencies(message).encode()).encode())
+    if message["type"] == "stage":
+        return json.loads(StageHistory.decode(observed(read(message)).encode()).encode())
+    if message["type"] == "keys":
+        return json.loads(KeyFrequencies.decode(key_frequencies(read(message)).encode()).encode())
     learned = before.get("learned")
     if learned is not None:
         learned = Learned(StageHistory.decode(json.dumps(learned["history"]).encode()), learned["sameRows"])
-    return decide_skew(message | {"deadlineSeconds": 600.0}, learned)
+    found = decide_skew(read(message | {"deadlineSeconds": 600.0}), learned)
+    return {name: value for name, value in json.loads(msgspec.json.encode(found)).items() if name in KEPT}
 
 
 def statements(path: Path) -> Iterator[tuple[int, range]]:
@@ -92,8 +97,8 @@ def anonymous(record: dict[str, Any]) -> dict[str, Any]:
 
 def title(before: dict[str, Any], after: Any) -> str:
     message = before["message"]
-    if "event" in message:
-        return f"{message['event']} event"
+    if message["type"] != "skew":
+        return f"{message['type']} event"
     learned = ", as it ran before" if before["learned"] else ""
     return f"{message['stage']['operator']}, {message['strategy']}{learned}: {after['spec']['reason']}"
 

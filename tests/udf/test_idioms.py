@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_regions.identity.udf.request import digest_functions
+from tests.harness.wire import digests
 from tests.udf.cells import by_reference, by_value, cells, files
 
 PURE = cells("pure.txt")
@@ -44,7 +44,7 @@ REFUSALS = {"UDF_UNPROVEN", "UDF_MUTABLE_STATE", "UDF_NONDETERMINISTIC", "UDF_SI
 
 
 def answer(function: dict[str, str], *roots: Path) -> dict:
-    return digest_functions({"functions": [function], "roots": [str(root) for root in roots]})["f"]
+    return digests([function], roots)["f"]
 
 
 def in_module(source: str, folder: Path) -> dict:

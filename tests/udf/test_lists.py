@@ -13,7 +13,7 @@ import pytest
 
 from spark_regions.identity.udf import rules
 from spark_regions.identity.udf.allowed import LISTS, allowed, sections
-from spark_regions.identity.udf.request import digest_functions
+from tests.harness.wire import digests
 
 KEYS = {"pure", "changes", "passes", "iterators", "immutable", "unproven", "pickles", "constants", "aliases", "scalars",
         "dispatched"}  # fmt: skip
@@ -125,7 +125,7 @@ def test_every_entry_of_a_module_is_accepted(top: str) -> None:
         command = base64.b64encode(dumps(space["f"])).decode()
         version = f"{sys.version_info[0]}.{sys.version_info[1]}"
         asked = {"key": "f", "command": command, "pythonVersion": version}
-        answer = digest_functions({"functions": [asked], "roots": []})["f"]
+        answer = digests([asked])["f"]
         if "digest" not in answer:
             declined[path] = answer["refusal"]
     assert declined == {}

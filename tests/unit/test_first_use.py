@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 from builders import chain, decided, entry, plan, signature, variant, view_of
-from wire_client import decide, executed, report
+from msgspec.structs import replace as with_conf
+from wire_client import decide, executed, frame, report
 
 from spark_regions.dag.plan import CandidateDataFrame
 from spark_regions.decision.question import Confs
@@ -27,12 +28,12 @@ def chosen(tree, view=None, entries=(), confs=CONFS):
 
 @pytest.mark.parametrize("strategy", ["markov", "maxbenefit"])
 def test_a_held_frame_is_stored_at_its_first_use(strategy):
-    assert chosen(over_join(), confs=replace(CONFS, strategy=strategy))[0] == [("s0", 1, "HELD")]
+    assert chosen(over_join(), confs=with_conf(CONFS, strategy=strategy))[0] == [("s0", 1, "HELD")]
 
 
 @pytest.mark.parametrize("strategy", ["latest", "off"])
 def test_not_by_a_strategy_that_means_something_else(strategy):
-    assert chosen(over_join(), confs=replace(CONFS, strategy=strategy))[0] == []
+    assert chosen(over_join(), confs=with_conf(CONFS, strategy=strategy))[0] == []
 
 
 @pytest.mark.parametrize(
@@ -40,8 +41,8 @@ def test_not_by_a_strategy_that_means_something_else(strategy):
     [
         (over_join(held=False), CONFS),
         (over_join(row_bytes=41.0), CONFS),  # the query needs 10 bytes a row
-        (over_join(), replace(CONFS, first_use_overhead=0.0)),
-        (over_join(), replace(CONFS, recycle=False)),
+        (over_join(), with_conf(CONFS, first_use_overhead=0.0)),
+        (over_join(), with_conf(CONFS, recycle=False)),
     ],
 )
 def test_not_stored(tree, confs):
@@ -76,12 +77,9 @@ def test_two_branches_are_apart():
 
 def first_use(session):
     """The answer to a query over a held frame in the place of its topmost operator."""
-    message = decide(report(), 1)
-    top = message["nodes"][0]
-    shared = {key: top[key] for key in ("lineage", "core", "conjuncts", "columns")}
-    message["shared"] = [{"ref": "s0", "node": top["id"], "seen": 1, "held": True, "rowBytes": 1, **shared}]
-    message["confs"] = {"maxBytes": 10**9, "firstUseOverhead": 0.1}
-    (action,) = session.decide(message)["actions"]
+    shared = [frame(report()[0], ref="s0", node=0, seen=1, held=True) | {"rowBytes": 1}]
+    confs = {"maxBytes": 10**9, "firstUseOverhead": 0.1}
+    (action,) = session.decide(decide(report(), 1, confs=confs, shared=shared))["actions"]
     assert (action["reason"], action["ref"], action["maxOverhead"]) == ("HELD", "s0", 0.1)
     return action["entry"]
 
@@ -93,10 +91,10 @@ def price(session):
 def test_the_price_is_known_once_the_query_was_measured(session):
     name = first_use(session)
     assert price(session) == 0.0
-    session.observe({"event": "executed", **executed(report(), 1)})
+    session.observe({"type": "executed", **executed(report(), 1)})
     measured = price(session)
     assert measured > 0
-    session.observe({"event": "committed", "entry": name, "query": 1, "rows": 1, "bytes": 9, "seconds": 0.1})
+    session.observe({"type": "committed", "entry": name, "query": 1, "rows": 1, "bytes": 9, "seconds": 0.1})
     assert price(session) == measured
 
 
@@ -104,7 +102,7 @@ def test_until_then_the_wall_clock_tells(session, monkeypatch):
     name = first_use(session)
     later = module.time.monotonic() + 8.0
     monkeypatch.setattr(module.time, "monotonic", lambda: later)
-    session.observe({"event": "committed", "entry": name, "query": 1, "rows": 1, "bytes": 9, "seconds": 0.5})
+    session.observe({"type": "committed", "entry": name, "query": 1, "rows": 1, "bytes": 9, "seconds": 0.5})
     assert price(session) == pytest.approx(8.0, abs=0.6)
 
 
@@ -133,8 +131,8 @@ def test_the_small_result_of_much_work_is_stored_when_first_seen():
         (large(top="Project"), view_of(), CONFS),  # as many rows as the join
         (large(source_bytes=1e6), view_of(), CONFS),
         (large(), view_of(variant(signature("agg"), total=0.01)), CONFS),
-        (large(), view_of(), replace(CONFS, first_use_overhead=0.0)),
-        (large(), view_of(), replace(CONFS, strategy="latest")),
+        (large(), view_of(), with_conf(CONFS, first_use_overhead=0.0)),
+        (large(), view_of(), with_conf(CONFS, strategy="latest")),
     ],
 )
 def test_other_results_wait_for_their_second_use(tree, view, confs):

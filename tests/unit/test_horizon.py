@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from builders import plan, signature
 from horizon_cases import RATES, step
-from wire_client import PatientSession, decide, executed, node
+from wire_client import PatientSession, decide, executed, frame, node
 
 from spark_regions.dag.plan import CandidateDataFrame, Plan
 from spark_regions.errors import InvalidRequest
@@ -20,6 +20,8 @@ from spark_regions.runs.run_matcher import RunMatcher, columns_of
 from spark_regions.runs.solution import key_of, with_kept
 from spark_regions.runs.solve import solve
 from spark_regions.store.operator_graph import OperatorGraph
+from spark_regions.wire.messages import Hello
+from tests.harness.wire import handled, read, written
 
 SECONDS = {"A": 3.0, "B": 2.0, "source": 0.1}
 MB60 = 6e6  # rows of 10 bytes
@@ -118,7 +120,7 @@ def test_a_dataframe_wider_than_its_queries_is_kept_with_the_columns_that_they_r
 
 def test_steps_survive_their_encoding_and_damage_is_told():
     message = decide([node(0, "Aggregate", (1,), core="agg"), node(1, "Relation", core="t")], 1)
-    body = encode(message, Measured({0: 1.5}, {0: 10.0}, {0: 100.0}))
+    body = encode(read(message).plan, Measured({0: 1.5}, {0: 10.0}, {0: 100.0}))
     back = decode(body)
     assert back.plan.nodes[0].signature.columns
     assert (back.measured.seconds, back.measured.rows, back.measured.bytes) == ({0: 1.5}, {0: 10.0}, {0: 100.0})
@@ -210,7 +212,7 @@ def session_of(store, run):
 
 def again(session, application):
     """The next application of the same name, on the same catalog."""
-    session.observe({"event": "end"})
+    session.observe({"type": "end"})
     run = session.store.begin(application, session.run.name)
     return PatientSession(
         session.store, OperatorGraph(session.store.catalog, run, session.store.where.data), run, Counters()
@@ -221,7 +223,7 @@ def run_all(session, nodes, **more):
     answers = []
     for query, each in enumerate(nodes, 1):
         answers.append(session.decide(decide(each, query, **(CONFS | more))))
-        session.observe({"event": "executed", **executed(each, query)})
+        session.observe({"type": "executed", **executed(each, query)})
     return answers
 
 
@@ -252,7 +254,7 @@ def test_what_was_stored_of_other_files_is_not_counted_on(session):
     stores = [a for answer in run_all(session, queries(), confs=confs) for a in answer["actions"]]
     assert [(store["kind"], store["node"]) for store in stores] == [("store", 1)]
     written = {"rows": 9, "bytes": 999, "seconds": 1}
-    session.observe({"event": "committed", "entry": stores[0]["entry"], "query": 2, **written})
+    session.observe({"type": "committed", "entry": stores[0]["entry"], "query": 2, **written})
     assert kinds(run_all(again(session, "app-1b"), queries()))[0] == [("load", 1, False)]
     assert kinds(run_all(again(session, "app-2"), queries("new ")))[0] == [("persist", 1, False)]
 
@@ -264,15 +266,15 @@ def test_what_this_run_has_stored_of_other_files_is_counted_on_when_the_rest_is_
     first, *others = queries("new ")
     (store,) = later.decide(decide(first, 1, **confs))["actions"]
     assert (store["kind"], store["reason"]) == ("store", "PLANNED")
-    later.observe({"event": "committed", "entry": store["entry"], "query": 1, "rows": 9, "bytes": 999, "seconds": 1})
-    later.observe({"event": "executed", **executed(first, 1)})
+    later.observe({"type": "committed", "entry": store["entry"], "query": 1, "rows": 9, "bytes": 999, "seconds": 1})
+    later.observe({"type": "executed", **executed(first, 1)})
     for query, each in enumerate(others, 2):
         later.follower.planner.failed()
         planned_again(later, each, confs)
         answer = later.decide(decide(each, query, **confs))
         assert kinds([answer]) == [[("load", 1, False)]]
         assert later.follower.planner._schedule.makes == {}, "nothing is to be made a second time"
-        later.observe({"event": "executed", **executed(each, query)})
+        later.observe({"type": "executed", **executed(each, query)})
 
 
 def test_the_rest_is_planned_again_when_a_planned_entry_was_not_written(session):
@@ -281,8 +283,8 @@ def test_the_rest_is_planned_again_when_a_planned_entry_was_not_written(session)
     confs = CONFS | {"confs": CONFS["confs"] | {"persistMaxBytes": 0, "maxBytes": 10**9}}
     first, second, _ = queries("new ")
     (store,) = later.decide(decide(first, 1, **confs))["actions"]
-    later.observe({"event": "abandoned", "entry": store["entry"], "query": 1, "code": "WRITE_FAILED"})
-    later.observe({"event": "executed", **executed(first, 1)})
+    later.observe({"type": "abandoned", "entry": store["entry"], "query": 1, "code": "WRITE_FAILED"})
+    later.observe({"type": "executed", **executed(first, 1)})
     planned_again(later, second, confs)
     assert kinds([later.decide(decide(second, 2, **confs))]) == [[("store", 1, False)]]
 
@@ -308,8 +310,8 @@ def test_a_dropped_result_is_made_again_while_it_is_still_read(session):
     later = again(session, "app-2")
     first, second, _ = queries("new ")
     (persist,) = later.decide(decide(first, 1, **CONFS))["actions"]
-    later.observe({"event": "executed", **executed(first, 1)})
-    later.observe({"event": "dropped", "entry": persist["entry"], "query": 1, "code": "ENTRY_MISSING"})
+    later.observe({"type": "executed", **executed(first, 1)})
+    later.observe({"type": "dropped", "entry": persist["entry"], "query": 1, "code": "ENTRY_MISSING"})
     planned_again(later, second, CONFS)
     assert [a["kind"] for a in later.decide(decide(second, 3, **CONFS))["actions"]] == ["persist"]
 
@@ -317,14 +319,14 @@ def test_a_dropped_result_is_made_again_while_it_is_still_read(session):
 def test_dataframes_are_asked_for_where_one_may_have_to_be_kept(session):
     first, second, third = queries()
     second[1] = node(1, "Join", (2, 3), core="join", columns=("b", "c"))
-    wide = node(0, "", core="join", columns=("a", "b", "c")) | {"ref": "s0", "node": 1, "seen": 2}
+    wide = frame(node(0, "", core="join", columns=("a", "b", "c")), ref="s0", node=1, seen=2)
     run_all(session, [first])
     for query, each in enumerate((second, third), 2):
         session.decide(decide(each, query, shared=[wide], **CONFS))
-        session.observe({"event": "executed", **executed(each, query)})
+        session.observe({"type": "executed", **executed(each, query)})
     later = again(session, "app-2")
-    assert later.decide(decide(first, 1, confs=CONFS["confs"], offered=0)) == {"offer": 8}
-    answer = later.decide(decide(first, 1, shared=[wide], **CONFS))
+    assert later.decide(decide(first, 1, confs=CONFS["confs"], offered=0))["offer"] == 8
+    answer = later.decide({"type": "again", "query": 1, "shared": [wide], "offered": 8})
     assert [(a["kind"], a["node"], a["ref"]) for a in answer["actions"]] == [("persist", 1, "s0")]
     assert answer["actions"][0]["columns"] == wide["columns"]
     assert [a["kind"] for a in later.decide(decide(second, 2, shared=[wide], **CONFS))["actions"]] == ["recall"]
@@ -341,17 +343,21 @@ def test_regions_are_numbered_by_rank_with_what_they_read(session):
     assert sum(region["seconds"] for region in note["regions"]) == pytest.approx(note["plainSeconds"], rel=0.01)
 
 
+def announced(session, queries):
+    return written(session.follower.announce(read({"type": "announce", "queries": queries})))
+
+
 def batch(size):
     """Three queries over a join of two sources of `size` bytes, none of which ever ran."""
     asked = [decide(nodes, 0, **CONFS) for nodes in queries()]
     for each in asked:
-        for raw in each["nodes"][2:]:
+        for raw in each["plan"]["nodes"][2:]:
             raw["sourceBytes"] = size
     return asked
 
 
 def test_a_batch_is_ranked_before_anything_ran_and_gone_when_it_is_over(session):
-    told = session.follower.announce({"queries": batch(500e6)})
+    told = announced(session, batch(500_000_000))
     assert told["ranks"] == [[0], [1, 2]]
     assert told["kept"] == 1
     assert told["chosenSeconds"] < told["plainSeconds"]
@@ -361,13 +367,13 @@ def test_a_batch_is_ranked_before_anything_ran_and_gone_when_it_is_over(session)
     answers = [session.decide(decide(each, query, **CONFS)) for query, each in enumerate(asked, 1)]
     assert kinds(answers)[0] == [("persist", 2, False)]
     assert [kind for answer in kinds(answers)[1:] for kind, *_ in answer] == ["recall", "recall"]
-    over = session.follower.announce({"queries": []})
+    over = announced(session, [])
     assert over["release"] == [answers[0]["actions"][0]["entry"]]
     assert list(session.effects.persisted.kept) == []
 
 
 def test_a_batch_of_small_sources_keeps_nothing_and_runs_side_by_side(session):
-    assert session.follower.announce({"queries": batch(1e3)})["ranks"] == [[0, 1, 2]]
+    assert announced(session, batch(1000))["ranks"] == [[0, 1, 2]]
 
 
 def test_what_was_seen_of_a_widened_node_counts_only_where_nothing_else_is_known():
@@ -381,7 +387,7 @@ def test_what_was_seen_of_a_widened_node_counts_only_where_nothing_else_is_known
     assert [step.measured.rows[1] for step in found] == [40.0, 40.0, 40.0]
     assert [step.measured.seconds[2] for step in found] == [5.0, 5.0, 5.0], "the source was only seen widened"
     message = decide([node(0, "Op", (1,), "r"), node(1, "Op", (2,), "A"), node(2, "Op", (), "source")], 1)
-    assert decode(encode(message, wide)).measured == wide
+    assert decode(encode(read(message).plan, wide)).measured == wide
 
 
 def test_a_kept_result_stays_in_the_plan_while_one_query_still_reads_it():
@@ -409,15 +415,15 @@ def test_a_plan_over_another_day_s_files_has_the_same_form():
 def test_other_queries_do_not_wait_for_the_plan_of_the_run(tmp_path, monkeypatch):
     def serving(application):
         service = Service({"recycle.dir": str(tmp_path), "recycle.namespace": "tests"})
-        service.hello({"application": application, "name": "job", "user": "anna"})
+        service.hello(Hello("", 1, application, "job", "anna"))
         return service
 
     first = serving("app-1")
     for query, each in enumerate(queries(), 1):
-        while callable(answer := first.handle(decide(each, query, **CONFS))):
+        while callable(answer := handled(first, decide(each, query, **CONFS))):
             answer()
-        first.handle({"type": "observe", "event": "executed", **executed(each, query)})
-    first.handle({"type": "observe", "event": "end"})
+        handled(first, {"type": "executed", **executed(each, query)})
+    handled(first, {"type": "end"})
     go_on = threading.Event()
 
     def slow(*given):
@@ -427,12 +433,12 @@ def test_other_queries_do_not_wait_for_the_plan_of_the_run(tmp_path, monkeypatch
     monkeypatch.setattr(solution, "solve", slow)
     monkeypatch.setattr(run_planner, "WAIT_SECONDS", 60.0)
     later = serving("app-2")
-    waits = later.handle(decide(queries()[0], 1, **CONFS))
+    waits = handled(later, decide(queries()[0], 1, **CONFS))
     assert callable(waits)
     answers = []
     waiting = threading.Thread(target=lambda: answers.append(waits()))
     waiting.start()
-    other = later.handle(decide([node(0, "Aggregate", (), core="other", columns=("k",))], 2, **CONFS))
+    other = handled(later, decide([node(0, "Aggregate", (), core="other", columns=("k",))], 2, **CONFS))
     assert other["actions"] == []
     assert answers == [], "the first query still waits"
     go_on.set()

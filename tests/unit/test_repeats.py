@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import reduce
 
+import msgspec
 import pytest
 from builders import plan, signature, variant, view_of
 from hypothesis import given
@@ -20,6 +21,7 @@ from spark_regions.errors import InvalidRequest
 from spark_regions.optimizer.share import share
 from spark_regions.stats.estimate import Estimate
 from spark_regions.stats.shared_runs import run_of
+from spark_regions.wire.messages import SignedQuery
 
 SECONDS = {2: Estimate(6.0, 1.0), 5: Estimate(6.0, 1.0)}
 OWN = {2: Estimate(4.0, 1.0), 3: Estimate(8.0, 1.0), 5: Estimate(4.0, 1.0), 6: Estimate(8.0, 1.0)}
@@ -303,6 +305,10 @@ def test_a_group_that_breaks_the_protocol(change):
     signed = {"lineage": "l", "core": "c", "conjuncts": [], "columns": []}
     nodes = [{"id": n, "operator": "Op", "children": [1, 2] if n == 0 else [], **signed} for n in range(3)]
     raw = {"nodes": [1, 2], "copies": [1, 1], "exact": True, "rowBytes": 8, **signed}
-    assert parse_plan({"nodes": nodes, "repeated": [raw]}).repeated[0].nodes == (1, 2)
-    with pytest.raises(InvalidRequest):
-        parse_plan({"nodes": nodes, "repeated": [raw | change]})
+
+    def parsed(group):
+        return parse_plan(msgspec.convert({"nodes": nodes, "repeated": [group]}, SignedQuery))
+
+    assert parsed(raw).repeated[0].nodes == (1, 2)
+    with pytest.raises((InvalidRequest, msgspec.ValidationError)):
+        parsed(raw | change)

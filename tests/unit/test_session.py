@@ -2,21 +2,23 @@ from __future__ import annotations
 
 import pytest
 import sqlalchemy as sa
-from wire_client import MEASURED, decide, executed, node, report
+from wire_client import MEASURED, PatientSession, decide, executed, frame, node, report
 
 from spark_regions.dag.plan import parse_plan
 from spark_regions.effects import open_queries as module
 from spark_regions.errors import InvalidRequest
 from spark_regions.learn.executed import observation_of
-from spark_regions.planner.session import Counters, Session
+from spark_regions.planner.session import Counters
 from spark_regions.store.admin import list_entries
 from spark_regions.store.operator_graph import OperatorGraph
 from spark_regions.store.schema import LEASE
+from spark_regions.wire.frames import Unreadable
+from tests.harness.wire import read
 
 
 def run(session, query):
     answer = session.decide(decide(report(), query))
-    session.observe({"event": "executed", **executed(report(), query)})
+    session.observe({"type": "executed", **executed(report(), query)})
     return answer
 
 
@@ -49,7 +51,7 @@ def test_explained_queries_are_over_after_a_day_or_when_many_follow(session, mon
     assert session.queries.take_unused() == [2]
     monkeypatch.undo()
     for query in range(10, 10 + module.MAX_OPEN + 1):
-        session.decide(decide([], query) | {"nodes": [{"id": 0, "operator": "x", "children": []}]})
+        session.decide(decide([{"id": 0, "operator": "x", "children": []}], query))
     assert list(session.queries._over) == [10]
 
 
@@ -57,11 +59,11 @@ def test_the_measured_saving_is_kept_with_the_entry(session):
     run(session, 1)
     (store,) = run(session, 2)["actions"]
     session.observe(
-        {"event": "committed", "entry": store["entry"], "query": 2, "rows": 100, "bytes": 3000, "seconds": 1}
+        {"type": "committed", "entry": store["entry"], "query": 2, "rows": 100, "bytes": 3000, "seconds": 1}
     )
     (load,) = session.decide(decide(report(), 3))["actions"]
     loads = [{"entry": load["entry"], "seconds": 0.1, "rows": 100, "bytes": 3000}]
-    session.observe({"event": "executed", **executed(report()[:1], 3, loads)})
+    session.observe({"type": "executed", **executed(report()[:1], 3, loads)})
     (kept,) = list_entries(session.store)
     assert kept.uses == 1
     assert kept.predicted_seconds == pytest.approx(load["saving"], abs=0.01)
@@ -74,7 +76,7 @@ def stored_once(session):
     run(session, 1)
     (store,) = run(session, 2)["actions"]
     session.observe(
-        {"event": "committed", "entry": store["entry"], "query": 2, "rows": 100, "bytes": 3000, "seconds": 1}
+        {"type": "committed", "entry": store["entry"], "query": 2, "rows": 100, "bytes": 3000, "seconds": 1}
     )
     return store["entry"]
 
@@ -106,9 +108,9 @@ def test_an_answer_that_changes_the_order_of_rows_is_taken_back(session):
 def test_the_later_entry_takes_the_place_of_the_one_that_did_not_fit(session):
     first = stored_once(session)
     (store,) = session.decide(decide(report(), 3, unordered=[[0, first]]))["actions"]
-    session.observe({"event": "executed", **executed(report(), 3)})
+    session.observe({"type": "executed", **executed(report(), 3)})
     session.observe(
-        {"event": "committed", "entry": store["entry"], "query": 3, "rows": 100, "bytes": 3000, "seconds": 1}
+        {"type": "committed", "entry": store["entry"], "query": 3, "rows": 100, "bytes": 3000, "seconds": 1}
     )
     assert [entry.id for entry in list_entries(session.store)] == [store["entry"]]
     (load,) = session.decide(decide(report(), 4))["actions"]
@@ -116,12 +118,10 @@ def test_the_later_entry_takes_the_place_of_the_one_that_did_not_fit(session):
 
 
 def test_a_dataframe_that_does_not_fit_is_not_asked_for_again(session):
-    message = decide(report(), 1, confs={"firstUseOverhead": 0.1})
-    top = message["nodes"][0]
-    shared = {key: top[key] for key in ("lineage", "core", "conjuncts", "columns")}
-    message["shared"] = [{"ref": "s0", "node": 0, "seen": 1, "held": True, "rowBytes": 1, **shared}]
+    shared = [frame(report()[0], ref="s0", node=0, seen=1, held=True)]
+    message = decide(report(), 1, confs={"firstUseOverhead": 0.1}, shared=shared)
     assert [action["ref"] for action in session.decide(message)["actions"]] == ["s0"]
-    answer = session.decide(message | {"unordered": [[0, "s0"]]})
+    answer = session.decide({"type": "again", "query": 1, "shared": shared, "unordered": [[0, "s0"]]})
     assert answer["actions"] == []
     assert {"node": 0, "code": "ROW_ORDER", "detail": "s0"} in answer["declines"]
     assert list_entries(session.store) == []
@@ -129,8 +129,13 @@ def test_a_dataframe_that_does_not_fit_is_not_asked_for_again(session):
 
 @pytest.mark.parametrize("unordered", [[[0]], [["x", "e"]], 7])
 def test_what_is_told_of_orders_is_checked(session, unordered):
-    with pytest.raises(InvalidRequest, match="unordered"):
+    with pytest.raises(Unreadable, match="unordered"):
         session.decide(decide(report(), 1, unordered=unordered))
+
+
+def test_of_a_query_whose_plan_was_not_sent_nothing_is_decided(session):
+    with pytest.raises(InvalidRequest, match="query 7 is not known"):
+        session.decide({"type": "again", "query": 7})
 
 
 def vars_of(session):
@@ -153,7 +158,7 @@ def test_copies_that_are_loaded_share_one_saving(session):
     run(session, 1)
     (store,) = run(session, 2)["actions"]
     session.observe(
-        {"event": "committed", "entry": store["entry"], "query": 2, "rows": 100, "bytes": 3000, "seconds": 1}
+        {"type": "committed", "entry": store["entry"], "query": 2, "rows": 100, "bytes": 3000, "seconds": 1}
     )
     (alone,) = session.decide(decide(report(), 3))["actions"]
     one, other = session.decide(decide(joined(), 4))["actions"]
@@ -161,7 +166,7 @@ def test_copies_that_are_loaded_share_one_saving(session):
     assert one["saving"] == other["saving"]
     assert one["saving"] + other["saving"] == pytest.approx(alone["saving"], abs=0.05)
     loads = [{"entry": alone["entry"], "seconds": 0.2, "rows": 100, "bytes": 3000}]
-    session.observe({"event": "executed", **executed(joined()[:1], 4, loads)})
+    session.observe({"type": "executed", **executed(joined()[:1], 4, loads)})
     (kept,) = list_entries(session.store)
     assert kept.predicted_seconds == pytest.approx(one["saving"] + other["saving"], abs=0.01)
     assert kept.measured_seconds == pytest.approx(5.5 - 0.1 - 2 * 0.03, abs=0.01)
@@ -172,12 +177,12 @@ def test_loaded_operators_teach_demand_but_no_time(session):
     run(session, 1)
     (store,) = run(session, 2)["actions"]
     session.observe(
-        {"event": "committed", "entry": store["entry"], "query": 2, "rows": 100, "bytes": 3000, "seconds": 1}
+        {"type": "committed", "entry": store["entry"], "query": 2, "rows": 100, "bytes": 3000, "seconds": 1}
     )
     (load,) = session.decide(decide(report(), 3))["actions"]
     loads = [{"entry": load["entry"], "seconds": 0.1, "rows": 100, "bytes": 3000}]
-    session.observe({"event": "executed", **executed(report()[:1], 3, loads)})
-    view = session.graph.view(parse_plan(decide(report(), 4)), 20)
+    session.observe({"type": "executed", **executed(report()[:1], 3, loads)})
+    view = session.graph.view(parse_plan(read(decide(report(), 4)).plan), 20)
     for each in report():
         (variant,) = view.variants[each["lineage"]]
         assert (variant.demands, variant.executions, variant.seconds.count) == (3, 2, 2)
@@ -186,8 +191,8 @@ def test_loaded_operators_teach_demand_but_no_time(session):
 def test_where_one_place_reads_what_another_computed_nobody_counts():
     """A third place that runs by itself, beside two that share, is no sign of how often Spark would compute it."""
     raw = [node(0, "Union", (1, 2, 3), "all"), *(node(number, "Join", (), "join") for number in (1, 2, 3))]
-    tree = parse_plan(decide(raw, 1))
-    event = {"nodes": [each | {"seconds": 1.0} for each in raw]}
+    tree = parse_plan(read(decide(raw, 1)).plan)
+    event = read({"type": "executed"} | executed(raw, 1))
     (apart,) = [each for each in observation_of(event, tree, set()).variants if each.kind == "Join"]
     assert (apart.executions, apart.seconds.count) == (1, 3)
     (shared,) = [each for each in observation_of(event, tree, {1, 2}).variants if each.kind == "Join"]
@@ -197,7 +202,7 @@ def test_where_one_place_reads_what_another_computed_nobody_counts():
 def test_what_outgrew_its_reservation_gets_more_room_but_never_more_than_there_is(session):
     run(session, 1)
     (store,) = run(session, 2)["actions"]
-    given_up = {"event": "abandoned", "query": 2, "detail": ""}
+    given_up = {"type": "abandoned", "query": 2, "detail": ""}
     session.observe(given_up | {"entry": store["entry"], "code": "OVER_BUDGET"})
     (second,) = run(session, 3)["actions"]
     assert second["maxBytes"] == 4 * 4 * store["maxBytes"]  # four times what it needs, and that in an empty store
@@ -212,13 +217,13 @@ def test_what_outgrew_its_reservation_teaches_that_rows_take_more_than_was_expec
     session.graph.learn("ratio", 0.05)
     run(session, 1)
     (store,) = run(session, 2)["actions"]
-    session.observe({"event": "abandoned", "query": 2, "entry": store["entry"], "code": "OVER_BUDGET", "detail": ""})
+    session.observe({"type": "abandoned", "query": 2, "entry": store["entry"], "code": "OVER_BUDGET", "detail": ""})
     assert session.graph.calibration["ratio"] > 0.05
 
 
 def test_failed_queries_teach_nothing(session):
     session.decide(decide(report(), 1))
-    session.observe({"event": "executed", **executed(report(), 1, outcome="failed")})
+    session.observe({"type": "executed", **executed(report(), 1, outcome="failed")})
     assert {d["code"] for d in session.decide(decide(report(), 2))["declines"]} == {"NO_HISTORY"}
 
 
@@ -230,10 +235,10 @@ def test_a_column_given_twice_is_stored_once(session):
         return [top | {"columns": ["k", "sum", "k", "sum"]}, *rest]
 
     session.decide(decide(twice(), 1))
-    session.observe({"event": "executed", **executed(twice(), 1)})
+    session.observe({"type": "executed", **executed(twice(), 1)})
     (store,) = session.decide(decide(twice(), 2))["actions"]
     assert (store["kind"], len(store["columns"])) == ("store", 2)
-    session.observe({"event": "committed", "entry": store["entry"], "query": 2, "rows": 1, "bytes": 1, "seconds": 0.1})
+    session.observe({"type": "committed", "entry": store["entry"], "query": 2, "rows": 1, "bytes": 1, "seconds": 0.1})
     (load,) = session.decide(decide(twice(), 3))["actions"]
     assert (load["kind"], load["columns"]) == ("load", store["columns"])
 
@@ -253,7 +258,7 @@ def shared_run(session, query, seconds):
     group |= {name: join[name] for name in ("lineage", "core", "conjuncts", "columns")}
     confs = {"maxBytes": 0, "sharing": True}
     answer = session.decide(decide(nodes, query, confs=confs, repeated=[group]))
-    session.observe({"event": "executed", **executed(nodes, query, seconds=seconds)})
+    session.observe({"type": "executed", **executed(nodes, query, seconds=seconds)})
     return [action["node"] for action in answer["actions"] if action["kind"] == "share"], answer["declines"]
 
 
@@ -261,7 +266,7 @@ def test_sharing_that_disappoints_is_withdrawn_and_the_catalog_knows(session):
     assert shared_run(session, 1, seconds=10.0)[0] == []
     assert shared_run(session, 2, seconds=12.0)[0] == [2, 6]
     session.graph.flush()
-    later = Session(
+    later = PatientSession(
         session.store,
         OperatorGraph(session.store.catalog, session.run, session.graph.location),
         session.run,

@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from spark_regions.errors import InvalidRequest
@@ -17,13 +18,14 @@ from spark_regions.skew import pack
 from spark_regions.skew import stage as stage_passes
 from spark_regions.skew.aqe import AdaptiveConf
 from spark_regions.skew.draft import StageDraft, StageQuestion
-from spark_regions.skew.messages import stage_from_json
+from spark_regions.skew.messages import stage_of
 from spark_regions.skew.operators import JOINS, Input, Operator, Spread, spread
 from spark_regions.skew.reduce_stage import Costs, Shuffle, Stage
 from spark_regions.skew.spec import Kind
 from spark_regions.skew.splits import by_records
 from spark_regions.skew.stage import STAGE_PASSES
 from spark_regions.skew.task_time_model import TaskTimeModel
+from spark_regions.wire.messages import ReduceStage, SkewPlan
 
 ROWS = (100_000,) * 9 + (3_000_000,)
 LEFT = Shuffle(tuple(count * 100 for count in ROWS), ROWS, maps=20)
@@ -71,7 +73,7 @@ def test_the_repair_of_every_operator(operator, kind, at_most):
     assert found.predicted_makespan <= at_most * found.balanced_bound
     assert found.reason in REASONS
     assert bool(found.splits) == (kind is not Kind.ORDER)
-    assert json.loads(json.dumps(found.to_json()))["kind"] == kind.value
+    assert found.told().kind == kind.value
 
 
 @pytest.mark.parametrize(
@@ -154,7 +156,7 @@ def test_a_written_shuffle_is_cut_by_map_outputs():
     assert split.partition == 9
     assert split.ranges[0][0] == 0
     assert split.ranges[-1][1] == 16
-    assert found.to_json()["partitions"][0]["maps"] == [list(each) for each in split.ranges]
+    assert found.told().partitions[0].maps == split.ranges
     assert found.predicted_makespan < 1.2 * found.balanced_bound
 
 
@@ -174,19 +176,17 @@ def test_a_stage_reads_as_json_and_says_what_is_wrong():
         "right": {"bytes": [1, 1], "rows": [1, 1]},
     }
     model = TaskTimeModel(seconds_per_byte=0.1, seconds_per_row=0.0)
-    read = stage_from_json(record, model)
+    read = stage_of(msgspec.convert(record, ReduceStage), model)
     assert read.seconds == (pytest.approx(1.1), pytest.approx(9.1))
     assert read.left.blocks == {1: (40, 50)}
     for broken in (
-        {},
-        [],
         record | {"operator": "other"},
         record | {"right": None},
         record | {"right": {"bytes": [1], "rows": [1]}},
         record | {"cores": 0},
     ):
         with pytest.raises(InvalidRequest, match="A stage cannot be read"):
-            stage_from_json(broken, model)
+            stage_of(msgspec.convert(broken, ReduceStage), model)
 
 
 def test_inputs_that_disagree_are_refused():
@@ -222,9 +222,7 @@ def test_the_page_names_every_operator_kind_and_decline():
 def test_the_decision_of_the_page_is_one_that_is_written():
     (block,) = re.findall(r"```json\n(.*?)```", PAGE, flags=re.DOTALL)
     shown = json.loads(block)
-    written = plan_stage(stage(Operator.FULL_JOIN)).to_json()
-    assert shown.keys() == written.keys()
-    assert shown["partitions"][0].keys() == written["partitions"][0].keys()
+    assert msgspec.convert(shown, SkewPlan).tasks[-1] == ((1, 0), (7, 0))
 
 
 EVEN = Shuffle((20_000_000,) * 8, (200_000,) * 8, maps=40)

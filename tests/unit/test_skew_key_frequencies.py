@@ -14,7 +14,10 @@ from test_skew_history import asked, opened, ran
 from spark_regions.cli.commands import commands
 from spark_regions.errors import InvalidRequest
 from spark_regions.planner.service import Service
-from spark_regions.skew.key_frequencies import MOST_KEYS, KeyFrequencies, KeyFrequency, key_frequencies
+from spark_regions.skew.key_frequencies import MOST_KEYS, KeyFrequencies, key_frequencies
+from spark_regions.wire.frames import Unreadable
+from spark_regions.wire.messages import HeavyKey
+from tests.harness.wire import handled, read
 
 ONE = {"key": "k = 1", "share": 0.6, "error": 0.01}
 SKEWED = [100 * MB] * 39 + [300 * MB]
@@ -27,12 +30,12 @@ def service(tmp_path: Any) -> Service:
 
 
 def counted(*keys: Any, lineage: str | None = "rows of today") -> dict[str, Any]:
-    told = {"type": "observe", "event": "keys", "query": 1, "shape": "s", "lineage": lineage}
+    told = {"type": "keys", "query": 1, "shape": "s", "lineage": lineage}
     return told | {"operator": "SortMergeJoin FullOuter", "keys": list(keys)}
 
 
 def answer(service: Service, sizes: list[int] = SKEWED, **more: Any) -> dict[str, Any]:
-    found = service.handle(asked(sizes, strategy="always", **more))
+    found = handled(service, asked(sizes, strategy="always", **more))
     assert found is not None
     return found
 
@@ -43,43 +46,43 @@ def listed(folder: Any, *words: str) -> str:
 
 
 def test_keys_of_the_same_rows_are_told_before_and_after_they_are_written(service: Service) -> None:
-    assert answer(service)["spec"]["kind"] != "none" and "keys" not in answer(service)
-    service.handle(counted(ONE))
+    assert answer(service)["spec"]["kind"] != "none" and answer(service)["keys"] is None
+    handled(service, counted(ONE))
     for _ in range(2):
         assert answer(service)["keys"] == [ONE]
-        assert "keys" not in answer(service, lineage="rows of tomorrow")
-        assert "keys" not in answer(service, lineage=None)
-        assert "keys" not in answer(service, shape="another")
+        assert answer(service, lineage="rows of tomorrow")["keys"] is None
+        assert answer(service, lineage=None)["keys"] is None
+        assert answer(service, shape="another")["keys"] is None
         time.sleep(0.5)  # written behind
 
 
 def test_that_no_key_is_heavy_is_known_too(service: Service) -> None:
-    service.handle(counted())
+    handled(service, counted())
     assert answer(service)["keys"] == []
 
 
 def test_a_stage_that_is_left_alone_needs_none(service: Service) -> None:
-    service.handle(counted(ONE))
+    handled(service, counted(ONE))
     found = answer(service, [MB] * 8)
-    assert found["spec"]["kind"] == "none" and "keys" not in found
+    assert found["spec"]["kind"] == "none" and found["keys"] is None
 
 
 def test_rows_of_no_lineage_are_never_taken_for_others(service: Service) -> None:
-    service.handle(counted(ONE, lineage=None))
-    assert "keys" not in answer(service, lineage=None)
+    handled(service, counted(ONE, lineage=None))
+    assert answer(service, lineage=None)["keys"] is None
 
 
 @pytest.mark.parametrize(
     "keys", [3, [{"key": "k"}], [ONE | {"share": "x"}], [ONE | {"share": 1.5}], [ONE | {"error": -1}], [3]]
 )
 def test_events_that_cannot_be_read(keys: Any) -> None:
-    with pytest.raises(InvalidRequest):
-        key_frequencies(counted() | {"keys": keys})
+    with pytest.raises(Unreadable, match=r"keys: .* at `\$\.keys"):
+        read(counted() | {"keys": keys})
 
 
 def test_kept_as_bytes() -> None:
-    found = key_frequencies(counted(*[ONE] * 50))
-    assert found.keys == (KeyFrequency("k = 1", 0.6, 0.01),) * MOST_KEYS
+    found = key_frequencies(read(counted(*[ONE] * 50)))
+    assert found.keys == (HeavyKey("k = 1", 0.6, 0.01),) * MOST_KEYS
     assert KeyFrequencies.decode(found.encode()) == found
     for broken in (b"{", b"[]", b"\xff", b'{"keys": []}'):
         with pytest.raises(InvalidRequest):
@@ -89,15 +92,15 @@ def test_kept_as_bytes() -> None:
 def test_what_cannot_be_read_any_more_is_counted_again(service: Service, caplog: pytest.LogCaptureFixture) -> None:
     assert service.session
     service.session.graph.record_stage_keys("s", "rows of today", b"{")
-    assert "keys" not in answer(service)
+    assert answer(service)["keys"] is None
     assert "counted again" in caplog.text
 
 
 def test_the_command_lists_them(service: Service, tmp_path: Any) -> None:
-    service.handle(ran())
-    service.handle(counted(ONE))
-    service.handle(counted(lineage="rows of tomorrow"))
-    service.handle({"type": "observe", "event": "end"})
+    handled(service, ran())
+    handled(service, counted(ONE))
+    handled(service, counted(lineage="rows of tomorrow"))
+    handled(service, {"type": "end"})
     text = listed(tmp_path)
     assert "SortMergeJoin FullOuter, 0 s ago, 13.0 task-seconds in 6 partitions, 62% of it in the longest\n" in text
     assert "    k = 1: 60.0% of the rows (± 1.0%)\n" in text
@@ -110,7 +113,7 @@ def test_the_command_lists_them(service: Service, tmp_path: Any) -> None:
 def test_the_command_names_what_it_cannot_read(service: Service, tmp_path: Any) -> None:
     assert service.session
     service.session.graph.record_stage_keys("s", "rows of today", b"{")
-    service.handle({"type": "observe", "event": "end"})
+    handled(service, {"type": "end"})
     assert "The keys of a stage cannot be read" in listed(tmp_path)
 
 

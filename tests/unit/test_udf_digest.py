@@ -17,8 +17,9 @@ import pytest
 from spark_regions.errors import UdfRefused
 from spark_regions.identity.udf.canonical import canonical_digest
 from spark_regions.identity.udf.modules import Modules
-from spark_regions.identity.udf.request import OUR_PYTHON, digest_functions
+from spark_regions.identity.udf.request import OUR_PYTHON
 from spark_regions.identity.udf.symbols import read_symbols
+from tests.harness.wire import digests
 
 SCRIPT = Path(__file__).with_name("udf_script.py")
 
@@ -29,10 +30,6 @@ def commands(seed="1", script=SCRIPT, **values):
         [sys.executable, str(script), json.dumps(values)], capture_output=True, text=True, env=environment, check=True
     )
     return json.loads(done.stdout)
-
-
-def digests(functions, roots=()):
-    return digest_functions({"functions": functions, "roots": [str(root) for root in roots]})
 
 
 def digest_values(functions, roots=()):
@@ -150,9 +147,7 @@ def refusal(function, version=OUR_PYTHON):
     from pyspark.cloudpickle import dumps
 
     command = base64.b64encode(dumps(function)).decode()
-    found = digest_functions({"functions": [{"key": "x", "command": command, "pythonVersion": version}], "roots": []})[
-        "x"
-    ]
+    found = digests([{"key": "x", "command": command, "pythonVersion": version}])["x"]
     return found.get("refusal", {}).get("code")
 
 
@@ -246,7 +241,7 @@ def test_a_pickle_that_grows_without_end_is_refused():
 
 
 def test_not_base64_is_refused():
-    found = digest_functions({"functions": [{"key": "x", "command": "%%%"}], "roots": []})
+    found = digests([{"key": "x", "command": "%%%"}])
     assert found["x"]["refusal"]["code"] == "UDF_UNREADABLE"
 
 

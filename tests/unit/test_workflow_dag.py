@@ -16,6 +16,7 @@ from spark_regions.runs.recorded_query import Measured, RecordedQuery, encode
 from spark_regions.runs.workflow import workflow
 from spark_regions.store import admin
 from spark_regions.store.graph import Batch, write_batch
+from tests.harness.wire import read
 
 SECONDS = {"A": 3.0, "source": 0.1}
 
@@ -54,7 +55,7 @@ def run_graph(folder, name):
 
 def test_graph_prints_the_last_run_of_a_name(tmp_path):
     message = decide([node(0, "Aggregate", (1,), "r1"), node(1, "LogicalRelation", (), "source")], 1)
-    body = encode(message, Measured({0: 2.0, 1: 1.0}, {0: 10.0, 1: 1000.0}, {}))
+    body = encode(read(message).plan, Measured({0: 2.0, 1: 1.0}, {0: 10.0, 1: 1000.0}, {}))
     with admin.opened(str(tmp_path), "anna") as store:
         run = store.begin("app-1", "nightly")
         batch = Batch(queries=1, steps={0: body})

@@ -9,6 +9,8 @@ from wire_client import decide, executed, report
 from spark_regions.errors import CatalogBusy
 from spark_regions.learn.queue import WriteQueue
 from spark_regions.planner.service import Service
+from spark_regions.wire.messages import Hello
+from tests.harness.wire import handled
 
 
 def test_in_order_and_after_one_that_fails(caplog):
@@ -37,18 +39,18 @@ def test_draining_gives_up_in_time():
 def test_a_catalog_that_another_process_has_locked_holds_up_no_decision(tmp_path, monkeypatch):
     """What is observed meanwhile is written as soon as the catalog is free."""
     service = Service({"recycle.dir": str(tmp_path), "recycle.namespace": "tests"})
-    service.hello({"application": "app-1", "name": "job", "user": "anna"})
-    assert service.handle(decide(report(), 1))["actions"] == []
+    service.hello(Hello("", 1, "app-1", "job", "anna"))
+    assert handled(service, decide(report(), 1))["actions"] == []
     catalog = service.session.store.where.catalog_file
     other = sqlite3.connect(catalog, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     answered = threading.Event()
 
     def ask():
-        service.handle({"type": "observe", "event": "executed", **executed(report(), 1)})
-        service.handle({"type": "observe", "event": "abandoned", "entry": "e0", "query": 1})
-        service.handle({"type": "observe", "event": "committed", "entry": "e1", "rows": 1, "bytes": 1, "seconds": 1})
-        answer = service.handle(decide(report(), 2, mode="observe"))
+        handled(service, {"type": "executed", **executed(report(), 1)})
+        handled(service, {"type": "abandoned", "entry": "e0", "query": 1, "code": "X"})
+        handled(service, {"type": "committed", "entry": "e1", "query": 1, "rows": 1, "bytes": 1, "seconds": 1})
+        answer = handled(service, decide(report(), 2, mode="observe"))
         if any(decline["code"] == "OBSERVE_ONLY" for decline in answer["declines"]):
             answered.set()
 

@@ -12,12 +12,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from spark_regions.dag.digests import digest
 from spark_regions.planner.session import Session
 from spark_regions.runs.run_planner import Waiting
+from spark_regions.wire.messages import RanNode, SignedQuery
+from tests.harness.wire import read, written
 
 ROOT = Path(__file__).parents[2]
 TOKEN = "secret-token"
+PLAN_FIELDS = frozenset(each.encode_name for each in msgspec.structs.fields(SignedQuery))
+RAN_FIELDS = frozenset(each.encode_name for each in msgspec.structs.fields(RanNode))
 
 
 class PlannerProcess:
@@ -105,7 +111,7 @@ class Wire:
         return answer
 
     def observe(self, event: str, **fields: Any) -> None:
-        self.say({"type": "observe", "event": event, **fields})
+        self.say(observed(event, **fields))
 
     def status(self) -> dict[str, Any]:
         return self.ask({"type": "status"})
@@ -139,6 +145,12 @@ def node(
     }  # fmt: skip
 
 
+def frame(rows: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    """A DataFrame of the user's, with the rows of a node."""
+    kept = ("lineage", "core", "conjuncts", "columns", "rowBytes")
+    return {name: rows[name] for name in kept} | more
+
+
 def report(name: str = "agg") -> list[dict[str, Any]]:
     """Aggregate over a join of two scans."""
     return [
@@ -152,10 +164,17 @@ def report(name: str = "agg") -> list[dict[str, Any]]:
 def decide(nodes: list[dict[str, Any]], query: int, application: str = "app-1", **more: Any) -> dict[str, Any]:
     confs = {"strategy": "markov", "maxBytes": 10**9, "ttlSeconds": 604800, "recycle": True, "persist": True,
              "persistMaxBytes": 0, "window": 20} | more.pop("confs", {})  # fmt: skip
+    plan = {"root": 0, "nodes": nodes, "expressions": {}, "conjunctColumns": {}, "shared": []}
+    plan |= {name: more.pop(name) for name in PLAN_FIELDS & more.keys()}
     return {
         "type": "decide", "query": query, "application": application, "session": "s", "mode": "apply", "confs": confs,
-        "parallelism": 2, "root": 0, "nodes": nodes, "expressions": {}, "conjunctColumns": {}, "shared": [],
+        "parallelism": 2, "plan": plan,
     } | more  # fmt: skip
+
+
+def observed(event: str, **fields: Any) -> dict[str, Any]:
+    """An event; most belong to a query."""
+    return {"type": event} | ({} if event in ("heartbeat", "end") else {"query": 0}) | fields
 
 
 MEASURED = {"Aggregate": (100, 2400, 1.0), "Join": (100_000, 5_000_000, 6.0), "Relation": (1_000_000, 50_000_000, 2.0)}
@@ -167,7 +186,8 @@ def executed(
     ran = []
     for each in nodes:
         rows, size, seconds = MEASURED.get(each["operator"], (1000, 10_000, 1.0))
-        ran.append(each | {"rows": rows, "bytes": size, "seconds": seconds})
+        known = {name: value for name, value in each.items() if name in RAN_FIELDS}
+        ran.append(known | {"rows": rows, "bytes": size, "seconds": seconds})
     return {
         "query": query,
         "outcome": "ok",
@@ -179,13 +199,13 @@ def executed(
 
 
 class PatientSession(Session):
-    """Waits where a driver would be asked to wait, and until the catalog has what was observed."""
+    """Waits where a driver would be asked to wait, and until the catalog has what was observed; JSON in and out."""
 
-    def observe(self, event: Mapping[str, Any]) -> None:
-        super().observe(event)
+    def observe(self, event: Mapping[str, Any]) -> None:  # type: ignore[override]
+        super().observe(read(event))
         assert self.learning.queue.drain(60.0)
 
-    def decide(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        while isinstance(answer := super().decide(message), Waiting):
+    def decide(self, message: Mapping[str, Any]) -> dict[str, Any]:  # type: ignore[override]
+        while isinstance(answer := super().decide(read(message)), Waiting):
             assert answer.done.wait(60.0)
-        return answer
+        return dict(written(answer))

@@ -17,19 +17,22 @@ def write(record: dict[str, Any]) -> None:
 
 
 if FILE and "spark_regions.planner" in sys.orig_argv:
+    import msgspec
+
     from spark_regions.planner import skew
     from spark_regions.planner.service import Service
+    from spark_regions.wire.messages import CountedKeys, RanStage
 
     decide, handle = skew.decide_skew, Service.handle
 
     def decided(message: Any, before: Any = None) -> Any:
         history = before and {"history": json.loads(before.history.encode()), "sameRows": before.same_rows}
-        write({"message": message, "learned": history})
+        write({"message": json.loads(msgspec.json.encode(message)), "learned": history})
         return decide(message, before)
 
     def handled(self: Service, message: Any) -> Any:
-        if message.get("event") in ("stage", "keys"):
-            write({"message": message})
+        if isinstance(message, RanStage | CountedKeys):
+            write({"message": json.loads(msgspec.json.encode(message))})
         return handle(self, message)
 
     skew.decide_skew, Service.handle = decided, handled  # type: ignore[method-assign]

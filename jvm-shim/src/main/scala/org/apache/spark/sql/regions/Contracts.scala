@@ -4,6 +4,7 @@ import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.regions.exec.Layout
+import org.apache.spark.sql.regions.wire.{Answer, Codec, Event, Request}
 
 /** Why something was not done: a stable `code` of the table in `spark_regions/reasons.py`, and its arguments. */
 final case class Refusal(code: String, detail: String = "")
@@ -115,8 +116,6 @@ final case class StoreOrder(
 
 /** The connection to the planner. Calls never throw: a failure is a [[Refusal]]. */
 trait Planner {
-  def request(
-      message: java.util.Map[String, Any],
-      deadlineMillis: Long): Either[Refusal, com.fasterxml.jackson.databind.JsonNode]
-  def observe(message: java.util.Map[String, Any]): Unit
+  def request[A <: Answer](message: Request[A], deadlineMillis: Long)(implicit codec: Codec[A]): Either[Refusal, A]
+  def observe(event: Event): Unit
 }

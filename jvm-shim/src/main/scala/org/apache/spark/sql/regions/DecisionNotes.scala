@@ -4,6 +4,8 @@ import scala.collection.mutable.ArrayBuffer
 
 import com.fasterxml.jackson.databind.JsonNode
 
+import org.apache.spark.sql.regions.wire.Frames
+
 /** Gathers what is decided about one query while it is planned. */
 final class DecisionNotes(val query: Long, session: String) {
   private val actions = ArrayBuffer.empty[DecidedAction]
@@ -14,24 +16,22 @@ final class DecisionNotes(val query: Long, session: String) {
   var planningSeconds: Double = 0
   var plannerSeconds: Double = 0
 
-  def action(node: SignedNode, action: JsonNode, failed: Option[Refusal]): Unit =
-    actions += DecidedAction(
-      action.path("kind").asText,
-      node.id,
-      node.operator,
-      action.path("entry").asText(""),
-      action.path("saving").asDouble(0),
-      action.path("reason").asText(""),
-      failed,
-      action.path("detail").asText(""),
-      action.path("instead").asDouble(-1)
-    )
+  def action(node: SignedNode, action: wire.NodeAction, failed: Option[Refusal]): Unit = {
+    val decided = DecidedAction(action.kind, node.id, node.operator, "", action.saving, action.reason, failed)
+    actions += (action match {
+      case load: wire.Load => decided.copy(entry = load.entry, insteadSeconds = load.instead)
+      case read: wire.ReadPersisted => decided.copy(entry = read.entry)
+      case store: wire.Store => decided.copy(entry = store.entry)
+      case persist: wire.Persist => decided.copy(entry = persist.entry)
+      case share: wire.Share => decided.copy(detail = share.detail)
+    })
+  }
 
   def decline(node: Int, operator: String, why: Refusal): Unit =
     if (declines.size < DecisionNotes.declinesKept) declines += DeclinedNode(node, operator, why.code, why.detail)
 
   /** Keeps the region plan of an answer, if it has one. */
-  def planned(answer: JsonNode): Unit = regions = Option(answer.get("regions")).filter(_.isObject)
+  def planned(answer: wire.Decision): Unit = regions = answer.regions.map(Frames.tree(_))
 
   def refused(why: Refusal): Unit = refusal = Some(why)
 

@@ -1,6 +1,5 @@
 package org.apache.spark.sql.regions
 
-import java.util.{Map => JMap}
 import java.util.concurrent.ConcurrentHashMap
 
 import org.apache.hadoop.fs.Path
@@ -35,7 +34,7 @@ final class Recycling(
 
   profile.ends.add { (query, _, _) =>
     Stores.finish(query)
-    Option(leases.remove(query)).foreach(_.foreach(tell("released", _, query)))
+    Option(leases.remove(query)).foreach(_.foreach(entry => planner.observe(wire.Released(entry, query))))
     Option(persists.remove(query)).foreach(_.foreach(persistUsed(query, _)))
   }
 
@@ -49,12 +48,11 @@ final class Recycling(
     if (use.release) {
       persisted.drop(use.entry)
       note(query, "unpersisted", use.entry, "LAST_USE", "")
-      tell("dropped", use.entry, query, Refusal("LAST_USE"))
+      tell(wire.Dropped(use.entry, query, "LAST_USE"))
     } else {
       persisted.bytes(use.entry).foreach { bytes =>
         val seconds = persisted.seconds(use.entry)
-        val told = Seq("bytes" -> bytes) ++ seconds.map("seconds" -> _)
-        planner.observe(event("persisted", use.entry, query, told: _*))
+        planner.observe(wire.Persisted(use.entry, query, bytes, seconds))
         events.entry(use.entry, "persisted", query, bytes = bytes, seconds = seconds.getOrElse(0.0))
       }
     }
@@ -82,12 +80,11 @@ final class Recycling(
       counters.add(Counters.commits)
       note(query, "committed", entry, "COMMITTED", s"$rows rows, $bytes bytes in $files files")
       events.entry(entry, "committed", query, rows, bytes, files, seconds)
-      planner.observe(
-        event("committed", entry, query, "rows" -> rows, "bytes" -> bytes, "files" -> files, "seconds" -> seconds))
+      planner.observe(wire.Committed(entry, query, rows, bytes, files, seconds))
     case Abandoned(entry, reason) =>
       counters.add(Counters.abandons)
       note(query, "abandoned", entry, reason.code, reason.detail)
-      tell("abandoned", entry, query, reason)
+      tell(wire.Abandoned(entry, query, reason.code, reason.detail))
   }
 
   /** A reader could not use an entry, and computed the rows again. */
@@ -95,15 +92,19 @@ final class Recycling(
     counters.add(Counters.fallbacks)
     note(query, "fallback", entry, reason.code, reason.detail)
     // The entry itself is whole where only the sources went on.
-    if (reason.code != "INPUT_CHANGED") tell("invalid", entry, query, reason)
+    if (reason.code != "INPUT_CHANGED") tell(wire.Invalid(entry, query, reason.code, reason.detail))
   }
 
-  def tell(what: String, entry: String, query: Long, reason: Refusal): Unit = {
-    events.entry(entry, what, query, why = reason)
-    planner.observe(event(what, entry, query, "code" -> reason.code, "detail" -> reason.detail))
+  /** That an entry cannot be read, or will not be there. */
+  def tell(event: wire.Event): Unit = {
+    event match {
+      case wire.Abandoned(entry, query, code, detail) => events.entry(entry, "abandoned", query, why = Refusal(code, detail))
+      case wire.Invalid(entry, query, code, detail) => events.entry(entry, "invalid", query, why = Refusal(code, detail))
+      case wire.Dropped(entry, query, code, detail) => events.entry(entry, "dropped", query, why = Refusal(code, detail))
+      case _ =>
+    }
+    planner.observe(event)
   }
-
-  private def tell(what: String, entry: String, query: Long): Unit = planner.observe(event(what, entry, query))
 
   /** Deletes the files of evicted entries on file systems that the planner cannot reach. */
   def sweep(session: SparkSession, locations: Seq[String]): Unit = locations.foreach { location =>
@@ -147,12 +148,4 @@ final class Recycling(
         0,
         Seq(DecidedAction(kind, -1, "", entry, -1, code, detail = detail)),
         Nil))
-
-  private def event(what: String, entry: String, query: Long, more: (String, Any)*): JMap[String, Any] = {
-    val map = new java.util.HashMap[String, Any]()
-    (Seq("type" -> "observe", "event" -> what, "entry" -> entry, "query" -> query) ++ more).foreach { case (k, v) =>
-      map.put(k, v)
-    }
-    map
-  }
 }

@@ -8,8 +8,8 @@ import com.fasterxml.jackson.databind.node.ObjectNode
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.classic.DataFrame
-import org.apache.spark.sql.regions.bridge.Frames
 import org.apache.spark.sql.regions.rules.{Batch, WhyNot}
+import org.apache.spark.sql.regions.wire.Frames
 
 /** What Python calls through py4j: strings in, JSON out. */
 object RegionsApi {
@@ -54,7 +54,7 @@ object RegionsApi {
    */
   def announce(session: SparkSession, frames: java.util.List[DataFrame]): String =
     json(RegionsRuntime.of(session).flatMap(Batch.announce(_, session, frames.asScala.toSeq)) match {
-      case Right(answer) => answer
+      case Right(plan) => Frames.tree(plan)
       case Left(refusal) => ordered(Seq("refusal" -> s"${refusal.code}: ${refusal.detail}"))
     })
 

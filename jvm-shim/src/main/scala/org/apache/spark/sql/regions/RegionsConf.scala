@@ -12,7 +12,7 @@ import org.apache.spark.SparkConf
 import org.apache.spark.internal.config.{ConfigBindingPolicy, ConfigEntry, OptionalConfigEntry, TypedConfigBuilder}
 import org.apache.spark.network.util.ByteUnit
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.regions.bridge.Frames
+import org.apache.spark.sql.regions.wire.Frames
 
 /**
  * Every `spark.regions.*` key, as `confs.json` has them, which is generated from spark_regions/conf.py. Keys that are read

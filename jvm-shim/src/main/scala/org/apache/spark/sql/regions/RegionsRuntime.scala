@@ -5,8 +5,6 @@ import java.util.concurrent.atomic.{AtomicBoolean, AtomicLong}
 
 import scala.jdk.CollectionConverters._
 
-import com.fasterxml.jackson.databind.JsonNode
-
 import org.apache.spark.{SPARK_VERSION, SparkContext, SparkEnv}
 import org.apache.spark.internal.Logging
 import org.apache.spark.scheduler.{
@@ -23,6 +21,7 @@ import org.apache.spark.sql.regions.profile.{ProfileListener, QueryRegistry}
 import org.apache.spark.sql.regions.skew.{SkewRule, StageLoads, StageTimes}
 import org.apache.spark.sql.regions.ui.{LiveTab, RegionsExplain, RegionsSource}
 import org.apache.spark.sql.regions.ui.events.{RegionsEvents, StateReport}
+import org.apache.spark.sql.regions.wire.{Hello, Status, StatusAnswer}
 
 /** All of ours that lives as long as one SparkContext: the planner process, the listeners, what was decided. */
 final class RegionsRuntime private (val sc: SparkContext) extends Logging {
@@ -36,7 +35,7 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
       command = PlannerPython.command(sc.conf),
       version = Shim.version,
       confs = RegionsRuntime.startupConfs(sc),
-      hello = () => RegionsRuntime.hello(sc),
+      hello = RegionsRuntime.hello(sc, _),
       startupDeadlineMillis = sc.conf.get(
         RegionsConf.plannerStartupDeadline)
     ))
@@ -105,7 +104,7 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
     keys.check(session.conf.getAll.keys)
     val strategy = session.conf.get(RegionsConf.recycleStrategy.key)
     // Asked for on the caller's behalf only: a status that waits would be no status.
-    val live = client.request(java.util.Map.of("type", "status"), math.min(plannerDeadlineMillis, 1000)).toOption
+    val live = client.request(Status(), math.min(plannerDeadlineMillis, 1000)).toOption
     val settled = Seq(
       "active" -> active.toString,
       "reason" -> reason.map(why => s"${why.code}: ${why.detail}").getOrElse(""),
@@ -119,22 +118,20 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
       "planner.pid" -> client.pid.map(_.toString).getOrElse(""),
       "planner.port" -> client.port.map(_.toString).getOrElse(""),
       "planner.startupMillis" -> client.startupMillis.map(_.toString).getOrElse(""),
-      "planner.rssBytes" -> live.map(_.path("rssBytes").asText("")).getOrElse(""),
+      "planner.rssBytes" -> live.map(_.rssBytes.toString).getOrElse(""),
       "planner.reasons" -> live.map(told).getOrElse(""),
       "planner.observationsDropped" -> client.observationsDropped.toString,
       "store.dir" -> RegionsRuntime.storeDir(sc),
-      "store.entries" -> live.map(_.path("entries").asText("")).getOrElse(""),
-      "store.bytes" -> live.map(_.path("bytes").asText("")).getOrElse(""),
+      "store.entries" -> live.map(_.entries.toString).getOrElse(""),
+      "store.bytes" -> live.map(_.bytes.toString).getOrElse(""),
       "unknownKeys" -> keys.messages.mkString(" ")
     )
     settled ++ counters.snapshot.map { case (name, count) => s"counter.$name" -> count.toString }
   }
 
   /** What the planner has against recycling, or did about the store when it opened it. */
-  private def told(live: JsonNode): String =
-    live.path("reasons").elements().asScala
-      .map(why => s"${why.path("code").asText}: ${why.path("detail").asText}")
-      .mkString("; ")
+  private def told(live: StatusAnswer): String =
+    live.reasons.map(why => s"${why.code}: ${why.detail}").mkString("; ")
 
   private var closed = false
 
@@ -226,10 +223,10 @@ object RegionsRuntime extends Logging {
       Map(RegionsConf.recycleDir.key -> storeDir(sc))
 
   /** The id exists only once the task scheduler runs, later than a plugin's start. */
-  private def hello(sc: SparkContext): Map[String, String] = {
+  private def hello(sc: SparkContext, token: String): Hello = {
     val end = System.nanoTime() + 60L * 1000000000
     while (sc.applicationId == null && !sc.isStopped && System.nanoTime() < end) Thread.sleep(5)
-    Map("application" -> Option(sc.applicationId).getOrElse(""), "name" -> sc.appName, "user" -> sc.sparkUser)
+    Hello(token, PlannerClient.protocol, Option(sc.applicationId).getOrElse(""), sc.appName, sc.sparkUser)
   }
 }
 

@@ -10,6 +10,7 @@ import scala.jdk.CollectionConverters._
 import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.internal.Logging
+import org.apache.spark.sql.regions.wire.{Frames, Hello}
 
 private final class Outgoing(val body: Array[Byte], val isEvent: Boolean)
 
@@ -37,11 +38,11 @@ final class Connection(port: Int, queueLimit: Int, onClose: Throwable => Unit) e
   private val askedSince = new AtomicLong(nobodyAsked)
 
   /** The first exchange, before the threads start. */
-  def hello(message: AnyRef, timeoutMillis: Int): JsonNode = {
+  def hello(message: Hello, timeoutMillis: Int): JsonNode = {
     socket.setSoTimeout(timeoutMillis)
     Frames.write(out, Frames.encode(message))
     out.flush()
-    val answer = Frames.read(in)
+    val (answer, _) = Frames.read(in)
     socket.setSoTimeout(0)
     start("writer", () => writeAll())
     start("reader", () => readAll())
@@ -118,8 +119,8 @@ final class Connection(port: Int, queueLimit: Int, onClose: Throwable => Unit) e
   private def readAll(): Unit =
     try {
       while (!closed.get) {
-        val answer = Frames.read(in)
-        val waiting = if (answer.path("seq").isIntegralNumber) pending.remove(answer.get("seq").asLong) else null
+        val (answer, seq) = Frames.read(in)
+        val waiting = seq.map(pending.remove(_)).orNull
         askedSince.set(if (pending.isEmpty) nobodyAsked else System.nanoTime())
         if (waiting != null) waiting.complete(answer)
         else logDebug("Dropped a late answer of the planner")

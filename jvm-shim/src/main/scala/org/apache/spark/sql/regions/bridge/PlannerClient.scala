@@ -1,7 +1,6 @@
 package org.apache.spark.sql.regions.bridge
 
 import java.security.SecureRandom
-import java.util.{LinkedHashMap => JLinkedMap, Map => JMap}
 import java.util.concurrent.{CountDownLatch, ExecutionException, TimeUnit, TimeoutException}
 import java.util.concurrent.atomic.{AtomicInteger, AtomicLong, LongAdder}
 
@@ -11,18 +10,19 @@ import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.regions.{Planner, Refusal}
+import org.apache.spark.sql.regions.wire._
 
 /**
  * @param command of the planner process
  * @param version of the shim; the planner's must be the same
  * @param confs startup confs, handed over on stdin
- * @param hello fields of the first frame, asked for once the application knows them
+ * @param hello the first frame with its token, asked for once the application knows the rest of it
  */
 final case class PlannerSettings(
     command: Seq[String],
     version: String,
     confs: Map[String, String],
-    hello: () => Map[String, String],
+    hello: String => Hello,
     startupDeadlineMillis: Long,
     environment: Map[String, String] = Map.empty,
     queueLimit: Int = 10000,
@@ -69,7 +69,8 @@ final class PlannerClient(settings: PlannerSettings, backoff: Backoff = new Back
   /** Why the planner will not come (back), if so. */
   def refusal: Option[Refusal] = Option(state).collect { case Refused(reason) => reason }
 
-  override def request(message: JMap[String, Any], deadlineMillis: Long): Either[Refusal, JsonNode] =
+  override def request[A <: Answer](message: Request[A], deadlineMillis: Long)(
+      implicit codec: Codec[A]): Either[Refusal, A] =
     try {
       if (deadlineMillis <= 0) Left(Refusal("PLANNER_DEADLINE", "spark.regions.planner.deadline is 0: never wait"))
       else connected.flatMap(ask(_, message, deadlineMillis))
@@ -80,11 +81,10 @@ final class PlannerClient(settings: PlannerSettings, backoff: Backoff = new Back
       case error if isOurs(error) => Left(Refusal("PLANNER_PROTOCOL", error.toString))
     }
 
-  override def observe(message: JMap[String, Any]): Unit =
+  override def observe(event: Event): Unit =
     try {
-      // Serialized here: the caller may go on to change what it handed over.
       val sent = state match {
-        case up: Up => up.connection.observe(Frames.encode(message))
+        case up: Up => up.connection.observe(Frames.encode(event))
         case _ => false
       }
       if (!sent) dropped.increment()
@@ -106,18 +106,17 @@ final class PlannerClient(settings: PlannerSettings, backoff: Backoff = new Back
     }
   }
 
-  private def ask(up: Up, message: JMap[String, Any], deadlineMillis: Long): Either[Refusal, JsonNode] =
+  private def ask[A <: Answer](up: Up, message: Request[A], deadlineMillis: Long)(
+      implicit codec: Codec[A]): Either[Refusal, A] =
     if (!breaker.allows) Left(Refusal("PLANNER_DEADLINE", "not asked: it missed its last deadlines"))
     else {
       val seq = sequence.incrementAndGet()
-      val numbered = new JLinkedMap[String, Any](message)
-      numbered.put("seq", seq)
       val end = System.nanoTime() + deadlineMillis * 1000000
-      val answer = up.connection.request(seq, Frames.encode(numbered))
+      val answer = up.connection.request(seq, Frames.numbered(message, seq))
       try {
         val node = answer.get(end - System.nanoTime(), TimeUnit.NANOSECONDS)
         breaker.succeeded()
-        if (node.path("type").asText == "error") Left(errorOf(node)) else Right(node)
+        Frames.answer[A](node).left.map(reasonOf)
       } catch {
         case _: TimeoutException =>
           up.connection.forget(seq)
@@ -125,6 +124,7 @@ final class PlannerClient(settings: PlannerSettings, backoff: Backoff = new Back
           if (up.connection.silentMillis > settings.hungMillis) killHung(up)
           Left(Refusal("PLANNER_DEADLINE", s"no answer within $deadlineMillis ms"))
         case error: ExecutionException => Left(reasonOf(error.getCause))
+        case error: ProtocolException => Left(reasonOf(error))
       }
     }
 
@@ -140,7 +140,7 @@ final class PlannerClient(settings: PlannerSettings, backoff: Backoff = new Back
     settled.countDown()
     last match {
       case up: Up =>
-        up.connection.observe(Frames.encode(event("end")))
+        up.connection.observe(Frames.encode[Event](End()))
         up.connection.drain(500)
       case _ =>
     }
@@ -204,26 +204,21 @@ final class PlannerClient(settings: PlannerSettings, backoff: Backoff = new Back
       started.stop(0)
       throw new InterruptedException("ended while starting")
     }
-    try {
-      val first = Frames.json.createObjectNode().put("token", token).put("version", settings.version)
-        .put("protocol", protocol)
-      first.set[JsonNode]("confs", Frames.json.valueToTree[JsonNode](settings.confs))
-      started.send(first)
-    } catch {
+    try started.send(Greeting(token, settings.version, protocol, settings.confs))
+    catch {
       case _: java.io.IOException => /* it ended at once: reading the port says why */
     }
     val answer = started.readPort(startTimeoutMillis)
-    checkVersion(answer)
-    val port = answer.get("port").asInt
+    checkVersion(answer.version)
     lastClose = None
     try {
-      val connection = new Connection(port, settings.queueLimit, closed(started, _))
-      val fields: Map[String, Any] =
-        Map("type" -> "hello", "token" -> token, "protocol" -> protocol) ++ settings.hello()
-      val hello = connection.hello(fields, startTimeoutMillis.toInt)
-      if (hello.path("type").asText != "hello") throw new PlannerStartException(errorOf(hello))
-      checkVersion(hello)
-      Up(port, answer.path("version").asText(""), started, connection)
+      val connection = new Connection(answer.port, settings.queueLimit, closed(started, _))
+      val hello = connection.hello(settings.hello(token), startTimeoutMillis.toInt)
+      Frames.answer[HelloAnswer](hello) match {
+        case Left(error) => throw new PlannerStartException(reasonOf(error))
+        case Right(answer) => checkVersion(answer.version)
+      }
+      Up(answer.port, answer.version, started, connection)
     } catch {
       case error: java.io.IOException =>
         throw new PlannerStartException(Refusal("PLANNER_PROTOCOL", s"no hello: $error"))
@@ -231,8 +226,7 @@ final class PlannerClient(settings: PlannerSettings, backoff: Backoff = new Back
   }
 
   /** Both sides are released together, so any difference is a half-finished installation. */
-  private def checkVersion(answer: JsonNode): Unit = {
-    val version = answer.path("version").asText("")
+  private def checkVersion(version: String): Unit =
     if (version != settings.version) {
       throw new PlannerStartException(
         Refusal(
@@ -241,7 +235,6 @@ final class PlannerClient(settings: PlannerSettings, backoff: Backoff = new Back
             s"Hint: reinstall, python -m pip install spark_regions==${settings.version}"
         ))
     }
-  }
 
   private def closed(of: PlannerProcess, reason: Throwable): Unit = {
     lastClose = Some(reasonOf(reason))
@@ -251,7 +244,7 @@ final class PlannerClient(settings: PlannerSettings, backoff: Backoff = new Back
 
   private def beatUntilEnd(up: Up): Unit =
     while (state != Ended && !up.process.endsWithin(settings.heartbeatMillis)) {
-      up.connection.observe(Frames.encode(event("heartbeat")))
+      up.connection.observe(Frames.encode[Event](Heartbeat()))
     }
 
   private def become(next: State): Boolean = synchronized {
@@ -282,10 +275,7 @@ object PlannerClient {
   private def permanent(code: String): Boolean =
     Set("PLANNER_VERSION_MISMATCH", "PROTOCOL_MISMATCH", "BAD_TOKEN").contains(code)
 
-  private def event(name: String): Map[String, Any] = Map("type" -> "observe", "event" -> name)
-
-  private def errorOf(node: JsonNode): Refusal =
-    Refusal(node.path("code").asText("PLANNER_PROTOCOL"), node.path("detail").asText(""))
+  private def reasonOf(error: ErrorAnswer): Refusal = Refusal(error.code, error.detail)
 
   private def reasonOf(error: Throwable): Refusal = error match {
     case garbage: ProtocolException => Refusal("PLANNER_PROTOCOL", garbage.getMessage)

@@ -6,10 +6,9 @@ import java.util.concurrent.{CompletableFuture, TimeUnit, TimeoutException}
 
 import scala.jdk.CollectionConverters._
 
-import com.fasterxml.jackson.databind.JsonNode
-
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.regions.Refusal
+import org.apache.spark.sql.regions.wire.{Frames, Greeting, Started}
 
 /** A planner that could not be brought up. */
 final class PlannerStartException(val refusal: Refusal) extends Exception(s"${refusal.code}: ${refusal.detail}")
@@ -33,13 +32,13 @@ final class PlannerProcess(process: Process, errors: StderrLog) extends Logging 
     (code +: errors.tail).filter(_.nonEmpty).mkString("; ")
   }
 
-  def send(line: JsonNode): Unit = {
-    stdin.write((Frames.json.writeValueAsString(line) + "\n").getBytes(UTF_8))
+  def send(greeting: Greeting): Unit = {
+    stdin.write(Frames.encode(greeting) :+ '\n'.toByte)
     stdin.flush()
   }
 
   /** The line with the port; a planner that says anything else, nothing, or ends has not started. */
-  def readPort(timeoutMillis: Long): JsonNode = {
+  def readPort(timeoutMillis: Long): Started = {
     val line = new CompletableFuture[Option[String]]()
     val reader = new Thread(
       () => {
@@ -64,12 +63,15 @@ final class PlannerProcess(process: Process, errors: StderrLog) extends Logging 
       case None =>
         process.waitFor(1, TimeUnit.SECONDS)
         throw notStartable(lastWords)
-      case Some(text) => Frames.parse(text) match {
-          case Some(answer) if answer.hasNonNull("error") =>
-            throw new PlannerStartException(Refusal(answer.get("error").asText, answer.path("detail").asText("")))
-          case Some(answer) if answer.path("port").isInt => answer
-          case _ => throw notStartable(s"expected a line with a port, found '${text.take(200)}'")
-        }
+      case Some(text) =>
+        val started =
+          try Frames.json.readTree(text) match {
+            case null => Started()
+            case line => Started.codec.read(line, "")
+          } catch { case _: IOException => Started() }
+        if (started.error.nonEmpty) throw new PlannerStartException(Refusal(started.error, started.detail))
+        if (started.port == 0) throw notStartable(s"expected a line with a port, found '${text.take(200)}'")
+        started
     }
   }
 

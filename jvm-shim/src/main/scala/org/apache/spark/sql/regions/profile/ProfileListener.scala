@@ -1,14 +1,12 @@
 package org.apache.spark.sql.regions.profile
 
-import java.util.{LinkedHashMap => JLinkedMap, Map => JMap}
-
 import scala.collection.mutable
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.scheduler._
 import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.execution.ui.{SparkListenerSQLExecutionEnd, SparkListenerSQLExecutionStart}
-import org.apache.spark.sql.regions.Guard
+import org.apache.spark.sql.regions.{wire, Guard}
 
 /**
  * Follows executions, stages and tasks, and tells `observe` what each signed query really did, and `ran` also which plans of it ran, and in which
@@ -16,8 +14,8 @@ import org.apache.spark.sql.regions.Guard
  */
 final class ProfileListener(
     registry: QueryRegistry,
-    observe: JMap[String, Any] => Unit,
-    ran: (JMap[String, Any], RanPlans, Long) => Unit = (_, _, _) => ())
+    observe: wire.Event => Unit,
+    ran: (wire.Executed, RanPlans, Long) => Unit = (_, _, _) => ())
     extends SparkListener with Logging {
   val metrics = new StageMetrics
   val ends = new QueryEnds
@@ -99,7 +97,7 @@ final case class RanPlans(queries: Seq[Long], loads: Map[LoadMark, Observed])
 object ProfileListener {
 
   /** The `executed` event of docs/protocol.md. */
-  def event(query: RegisteredQuery, ran: ExecutedQuery, seconds: Double, failed: Boolean): JMap[String, Any] = {
+  def event(query: RegisteredQuery, ran: ExecutedQuery, seconds: Double, failed: Boolean): wire.Executed = {
     val observed = ran.nodes
     // Equal lineage means equal rows: what a reused exchange skipped is known from where it was computed.
     val rowsByLineage = query.nodes.flatMap(node =>
@@ -107,50 +105,32 @@ object ProfileListener {
     val nodes = query.nodes.map { node =>
       val own = observed.get(node.id)
       val rows = own.flatMap(_.rows).orElse(node.signature.flatMap(signature => rowsByLineage.get(signature.lineage)))
-      val fields = map("id" -> node.id, "operator" -> node.operator, "children" -> node.children)
-      node.signature.foreach { signature =>
-        fields.put("lineage", signature.lineage)
-        fields.put("core", signature.core)
-        fields.put("conjuncts", signature.conjuncts)
-        fields.put("columns", signature.columns)
-      }
-      fields.put("rows", orNull(rows))
-      fields.put("bytes", orNull(own.flatMap(_.bytes).orElse(rows.map(_ * node.rowBytes))))
-      fields.put("seconds", orNull(own.flatMap(_.seconds)))
-      fields.put("region", orNull(ran.regions.get(node.id)))
-      ran.exchanges.get(node.id).foreach { exchanged =>
-        fields.put("exchange", exchanged.kind)
-        exchanged.bytes.foreach(fields.put("exchangeBytes", _))
-      }
-      fields
+      val exchanged = ran.exchanges.get(node.id)
+      wire.RanNode(
+        node.id,
+        node.operator,
+        node.children,
+        node.signature.map(_.lineage),
+        node.signature.map(_.core),
+        node.signature.toSeq.flatMap(_.conjuncts),
+        node.signature.toSeq.flatMap(_.columns),
+        rows,
+        own.flatMap(_.bytes).orElse(rows.map(_ * node.rowBytes)),
+        own.flatMap(_.seconds),
+        ran.regions.get(node.id),
+        exchanged.map(_.kind),
+        exchanged.flatMap(_.bytes)
+      )
     }
     val loads = query.loads.groupBy(_.entry).toSeq.map { case (entry, places) =>
       val found = places.flatMap(ran.loads.get)
       val seconds = found.flatMap(_.seconds)
-      map(
-        "entry" -> entry,
-        "seconds" -> orNull(Option.when(seconds.nonEmpty)(seconds.sum)),
-        "rows" -> orNull(found.flatMap(_.rows).headOption),
-        "bytes" -> orNull(found.flatMap(_.bytes).headOption)
-      )
+      wire.RanLoad(
+        entry,
+        Option.when(seconds.nonEmpty)(seconds.sum),
+        found.flatMap(_.rows).headOption,
+        found.flatMap(_.bytes).headOption)
     }
-    map(
-      "type" -> "observe",
-      "event" -> "executed",
-      "query" -> query.query,
-      "outcome" -> (if (failed) "failed" else "ok"),
-      "seconds" -> seconds,
-      "taskSeconds" -> ran.taskSeconds,
-      "nodes" -> nodes,
-      "loads" -> loads
-    )
-  }
-
-  private def orNull(value: Option[Any]): Any = value.orNull
-
-  private def map(pairs: (String, Any)*): JLinkedMap[String, Any] = {
-    val result = new JLinkedMap[String, Any]()
-    pairs.foreach { case (key, value) => result.put(key, value) }
-    result
+    wire.Executed(query.query, if (failed) "failed" else "ok", seconds, ran.taskSeconds, nodes, loads)
   }
 }

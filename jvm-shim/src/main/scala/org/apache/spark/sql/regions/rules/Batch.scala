@@ -1,11 +1,5 @@
 package org.apache.spark.sql.regions.rules
 
-import java.util.{HashMap => JMap}
-
-import scala.jdk.CollectionConverters._
-
-import com.fasterxml.jackson.databind.JsonNode
-
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.classic
 import org.apache.spark.sql.classic.DataFrame
@@ -15,15 +9,13 @@ import org.apache.spark.sql.regions._
 object Batch {
 
   /** What the planner makes of queries on `frames`; none of them runs here. Kept results of an earlier batch are released. */
-  def announce(runtime: RegionsRuntime, session: SparkSession, frames: Seq[DataFrame]): Either[Refusal, JsonNode] =
+  def announce(runtime: RegionsRuntime, session: SparkSession, frames: Seq[DataFrame]): Either[Refusal, wire.BatchPlan] =
     session match {
       case known: classic.SparkSession =>
-        val message = new JMap[String, Any]()
-        message.put("type", "announce")
-        message.put("queries", frames.flatMap(request(runtime, known, _)).asJava)
+        val message = wire.Announce(frames.flatMap(request(runtime, known, _)))
         // One answer for a whole batch may take longer than that for a query.
         runtime.planner.request(message, math.max(runtime.plannerDeadlineMillis, deadlineMillis)).map { answer =>
-          answer.path("release").elements().asScala.foreach(entry => runtime.recycling.persisted.drop(entry.asText))
+          answer.release.foreach(runtime.recycling.persisted.drop)
           answer
         }
       case other => Left(Refusal("INTERNAL_ERROR", s"unexpected session class ${other.getClass.getName}"))
@@ -34,7 +26,7 @@ object Batch {
   private def request(
       runtime: RegionsRuntime,
       session: classic.SparkSession,
-      frame: DataFrame): Option[JMap[String, Any]] = {
+      frame: DataFrame): Option[wire.Decide] = {
     val analyzed = frame.queryExecution.analyzed
     OptimizerRuns.captureOptimized(session, session.sharedState.cacheManager.useCachedData(analyzed)).map { plan =>
       val signed = runtime.recycling.sign(session, plan)

@@ -1,9 +1,5 @@
 package org.apache.spark.sql.regions.rules
 
-import java.util.{HashMap => JMap, List => JList}
-
-import scala.jdk.CollectionConverters._
-
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.datasources.LogicalRelation
@@ -29,63 +25,77 @@ private[rules] object DecideRequest {
       signed: SignedPlan,
       shared: Seq[SharedPoint],
       offered: Int,
-      repeated: Seq[RepeatedSubplan],
-      unordered: Seq[(Int, String)] = Nil): JMap[String, Any] = {
+      repeated: Seq[RepeatedSubplan]): wire.Decide = {
     val conf = session.sessionState.conf
-    record(
-      "type" -> "decide",
-      "query" -> query,
-      "application" -> session.sparkContext.applicationId,
-      "session" -> session.sessionUUID,
-      "mode" -> conf.getConf(RegionsConf.mode),
-      "confs" -> record(
-        "strategy" -> conf.getConf(RegionsConf.recycleStrategy),
-        "maxBytes" -> conf.getConf(RegionsConf.recycleMaxBytes),
-        "ttlSeconds" -> conf.getConf(RegionsConf.recycleTtl),
-        "recycle" -> conf.getConf(RegionsConf.recycleEnabled),
-        "sharing" -> conf.getConf(RegionsConf.sharingEnabled),
-        "workflow" -> conf.getConf(RegionsConf.workflowEnabled),
-        "persist" -> conf.getConf(RegionsConf.persistEnabled),
-        "persistMaxBytes" -> runtime.recycling.persistMaxBytes(session),
-        "window" -> conf.getConf(RegionsConf.recycleWindow),
-        "firstUseOverhead" -> conf.getConf(RegionsConf.recycleFirstUseOverhead)
+    wire.Decide(
+      query,
+      wire.SignedQuery(
+        signed.nodes.map(node),
+        root = 0,
+        signed.expressions,
+        signed.conjunctColumns,
+        signed.equal,
+        shared.map(frame),
+        repeated.map(group)),
+      wire.Confs(
+        strategy = conf.getConf(RegionsConf.recycleStrategy),
+        maxBytes = conf.getConf(RegionsConf.recycleMaxBytes),
+        ttlSeconds = conf.getConf(RegionsConf.recycleTtl).toDouble,
+        recycle = conf.getConf(RegionsConf.recycleEnabled),
+        persist = conf.getConf(RegionsConf.persistEnabled),
+        persistMaxBytes = runtime.recycling.persistMaxBytes(session),
+        window = conf.getConf(RegionsConf.recycleWindow),
+        firstUseOverhead = conf.getConf(RegionsConf.recycleFirstUseOverhead),
+        sharing = conf.getConf(RegionsConf.sharingEnabled),
+        workflow = conf.getConf(RegionsConf.workflowEnabled)
       ),
-      "parallelism" -> session.sparkContext.defaultParallelism,
-      "root" -> 0,
-      "offered" -> offered,
-      "unordered" -> unordered.map { case (node, name) => List[Any](node, name).asJava }.asJava,
-      "nodes" -> signed.nodes.map(node).asJava,
-      "expressions" -> signed.expressions.map { case (d, inputs) => d -> inputs.asJava }.asJava,
-      "conjunctColumns" -> signed.conjunctColumns.map { case (d, columns) => d -> columns.asJava }.asJava,
-      "equal" -> signed.equal.map { case (d, (one, other)) => d -> Seq(one, other).asJava }.asJava,
-      "shared" -> shared.map(point).asJava,
-      "repeated" -> repeated.map(group).asJava
+      session.sparkContext.applicationId,
+      session.sessionUUID,
+      conf.getConf(RegionsConf.mode),
+      session.sparkContext.defaultParallelism,
+      offered
     )
   }
 
-  private def node(n: SignedNode): JMap[String, Any] = {
-    val common = Seq[(String, Any)](
-      "id" -> n.id,
-      "operator" -> n.operator,
-      "children" -> n.children.asJava,
-      "rowBytes" -> width(n.plan.output)) ++ relation(n)
+  def frame(p: SharedPoint): wire.SharedFrame = wire.SharedFrame(
+    p.ref,
+    p.node,
+    p.signature.lineage,
+    p.signature.core,
+    p.signature.conjuncts,
+    p.columns.map(_._1),
+    p.seen,
+    p.held.nonEmpty,
+    width(p.columns.map(_._2)),
+    joined(p.signed))
+
+  private def node(n: SignedNode): wire.PlanNode = {
+    val common = wire.PlanNode(
+      n.id,
+      n.operator,
+      n.children,
+      rowBytes = width(n.plan.output),
+      sourceBytes = relationBytes(n))
     // Neither stored nor loaded: an entry has the rows, but not the order or the partitions that somebody asked for.
     n.signature.filterOrElse(_ => n.notStorable.isEmpty, n.notStorable.get) match {
       case Right(s) =>
         val refusal = source(n).orElse(StorableTypes.refusal(n.plan.schema))
-        record(
-          common ++ signature(s) ++ Seq(
-            "storable" -> refusal.isEmpty,
-            "session" -> refusal.exists(_.code == "TYPE_NOT_STORABLE"),
-            "refusal" -> refusal.map(why).orNull): _*)
-      case Left(refusal) =>
-        record(common ++ Seq("storable" -> false, "session" -> false, "refusal" -> why(refusal)): _*)
+        common.copy(
+          lineage = Some(s.lineage),
+          core = Some(s.core),
+          conjuncts = s.conjuncts,
+          columns = s.columns,
+          storable = refusal.isEmpty,
+          session = refusal.exists(_.code == "TYPE_NOT_STORABLE"),
+          refusal = refusal.map(why)
+        )
+      case Left(refusal) => common.copy(refusal = Some(why(refusal)))
     }
   }
 
   /** Bytes of a relation as the source counts them, with all of its columns. */
-  private def relation(n: SignedNode): Option[(String, Any)] = n.plan match {
-    case relation: LogicalRelation => Some("sourceBytes" -> relation.stats.sizeInBytes.min(Long.MaxValue).toLong)
+  private def relationBytes(n: SignedNode): Option[Long] = n.plan match {
+    case relation: LogicalRelation => Some(relation.stats.sizeInBytes.min(Long.MaxValue).toLong)
     case _ => None
   }
 
@@ -100,46 +110,28 @@ private[rules] object DecideRequest {
         case _ => None
       }
 
-  private def point(p: SharedPoint): JMap[String, Any] = record(
-    Seq[(String, Any)](
-      "ref" -> p.ref,
-      "node" -> p.node,
-      "seen" -> p.seen,
-      "held" -> p.held.nonEmpty,
-      "rowBytes" -> width(p.columns.map(_._2)),
-      "inputs" -> joined(p.signed).asJava) ++
-      signature(p.signature.copy(columns = p.columns.map(_._1))): _*)
-
   /** Lineage and width of what the joins of a plan read: what they would have to shuffle. */
-  private def joined(signed: SignedPlan): Seq[JList[Any]] = {
+  private def joined(signed: SignedPlan): Seq[(String, Double)] = {
     val read = signed.nodes.filter(_.children.size > 1).flatMap(_.children).toSet
-    signed.nodes.filter(n => read(n.id)).flatMap { n =>
-      n.signature.toOption.map(s => List[Any](s.lineage, width(n.plan.output)).asJava)
-    }
+    signed.nodes.filter(n => read(n.id)).flatMap(n => n.signature.toOption.map(_.lineage -> width(n.plan.output)))
   }
 
-  private def group(r: RepeatedSubplan): JMap[String, Any] = record(
-    Seq[(String, Any)](
-      "nodes" -> r.nodes.asJava,
-      "copies" -> r.copies.asJava,
-      "exact" -> r.merged.exact,
-      "exchange" -> !SharedSubplan.endsWithExchange(r.merged.plan),
-      "rowBytes" -> width(r.merged.plan.output)
-    ) ++ signature(r.merged.signature): _*)
-
-  private def signature(s: Signature): Seq[(String, Any)] = Seq(
-    "lineage" -> s.lineage,
-    "core" -> s.core,
-    "conjuncts" -> s.conjuncts.asJava,
-    "columns" -> s.columns.asJava)
-
-  private def why(refusal: Refusal): JMap[String, Any] = record("code" -> refusal.code, "detail" -> refusal.detail)
-
-  private def width(output: Seq[Attribute]): Int = output.map(_.dataType.defaultSize).sum
-
-  private def record(fields: (String, Any)*): JMap[String, Any] = {
-    val map = new JMap[String, Any](fields.size * 2)
-    fields.foreach { case (key, value) => map.put(key, value) }
-    map
+  private def group(r: RepeatedSubplan): wire.RepeatedNodes = {
+    val signature = r.merged.signature
+    wire.RepeatedNodes(
+      r.nodes,
+      r.copies,
+      signature.lineage,
+      signature.core,
+      signature.conjuncts,
+      signature.columns,
+      r.merged.exact,
+      !SharedSubplan.endsWithExchange(r.merged.plan),
+      width(r.merged.plan.output)
+    )
   }
+
+  private def why(refusal: Refusal): wire.Why = wire.Why(refusal.code, refusal.detail)
+
+  private def width(output: Seq[Attribute]): Double = output.map(_.dataType.defaultSize).sum.toDouble
 }

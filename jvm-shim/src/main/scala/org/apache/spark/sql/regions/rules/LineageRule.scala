@@ -116,20 +116,23 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
       asks: Int): Option[Applied] = {
     import question._
     val shared = points(offers).filterNot(misfits(question))
-    val request = DecideRequest(session, runtime, query, signed, shared, offers, repeated, unordered)
     val began = System.nanoTime()
     val deadline = math.max(DecideRequest.deadlineMillis(session, signed), runtime.patience.millis)
-    val answer = runtime.planner.request(request, deadline)
+    // The planner has the plan from the first time on.
+    val answer =
+      if (sent) runtime.planner.request(wire.DecideAgain(query, offers, shared.map(DecideRequest.frame), unordered), deadline)
+      else runtime.planner.request(DecideRequest(session, runtime, query, signed, shared, offers, repeated), deadline)
+    sent = true
     notes.plannerSeconds += (System.nanoTime() - began) / 1e9
     answer match {
       case Left(refusal) =>
         runtime.patience.missed()
         notes.refused(refusal)
         None
-      case Right(decision) if math.min(decision.path("offer").asInt(0), DecideRequest.mostOffers) > offers =>
+      case Right(decision) if math.min(decision.offer, DecideRequest.mostOffers) > offers =>
         // The planner knows this job, and wants to see more of what the query is built on.
-        ask(question, math.min(decision.path("offer").asInt(0), DecideRequest.mostOffers), unordered, asks)
-      case Right(decision) if decision.path("again").asBoolean(false) && asks > 0 =>
+        ask(question, math.min(decision.offer, DecideRequest.mostOffers), unordered, asks)
+      case Right(decision) if decision.again && asks > 0 =>
         // It is still planning the whole job, which is worth more than this query's start.
         ask(question, offers, unordered, asks - 1)
       case Right(decision) =>
@@ -189,6 +192,7 @@ private object Deciding {
     val points = new SharedPoints(session, runtime, signed, frames)
     val opened = new OpenedEntries(session)
     val check = new OrderCheck(runtime, signed, order, opened)
+    var sent = false
 
     /** Nodes that a DataFrame does not fit. */
     val told = mutable.HashSet.empty[Int]

@@ -1,9 +1,6 @@
 package org.apache.spark.sql.regions.rules
 
 import scala.collection.mutable
-import scala.jdk.CollectionConverters._
-
-import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.regions._
@@ -33,19 +30,17 @@ private[rules] final class OrderCheck(
    * the query, and where it turns out to be unknown they are stored in vain, once.
    * @return node and entry of a read, node and DataFrame of what would be kept, or node and "" of its own result
    */
-  def refused(answer: JsonNode, shared: Seq[SharedPoint], again: Boolean): Seq[(Int, String)] = for {
-    action <- answer.path("actions").elements().asScala.toSeq
-    applier <- ActionApplier.all.get(action.path("kind").asText).toSeq
-    node <- signed.nodes.lift(action.path("node").asInt(-1))
+  def refused(answer: wire.Decision, shared: Seq[SharedPoint], again: Boolean): Seq[(Int, String)] = for {
+    action <- answer.actions.collect { case action: wire.NodeAction => action }
+    node <- signed.nodes.lift(action.node)
     // Of a read of another query's part of the plan nothing is known until it is put there.
-    name <- applier.misplaced(this, node, action, shared, again)
+    name <- ActionApplier.of(action).misplaced(this, node, action, shared, again)
   } yield node.id -> name
 
   /** What is kept of the node: its DataFrame where that does not fit, "" where the node's own rows could not be read in order. */
-  def misplaced(node: SignedNode, action: JsonNode, shared: Seq[SharedPoint], known: Boolean): Option[String] =
-    if (action.hasNonNull("ref")) {
-      val ref = action.path("ref").asText
-      shared.find(_.ref == ref).filterNot(point => order.fits(node, point.plan)).map(_ => ref)
-    } else if (known || order.repeatable(node)) None
-    else Some("")
+  def misplaced(node: SignedNode, ref: Option[String], shared: Seq[SharedPoint], known: Boolean): Option[String] =
+    ref match {
+      case Some(name) => shared.find(_.ref == name).filterNot(point => order.fits(node, point.plan)).map(_.ref)
+      case None => Option.unless(known || order.repeatable(node))("")
+    }
 }

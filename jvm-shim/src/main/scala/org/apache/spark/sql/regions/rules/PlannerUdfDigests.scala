@@ -1,14 +1,13 @@
 package org.apache.spark.sql.regions.rules
 
 import java.io.File
-import java.util.{Base64, Map => JMap}
+import java.util.Base64
 
-import scala.jdk.CollectionConverters._
 import scala.jdk.OptionConverters._
 
 import org.apache.spark.SparkContext
 import org.apache.spark.api.python.PythonFunction
-import org.apache.spark.sql.regions.{Newest, Planner, Refusal}
+import org.apache.spark.sql.regions.{wire, Newest, Planner, Refusal}
 
 /**
  * Asks the planner for the digests of Python functions, each once: PySpark keeps the pickled function as long as the user keeps
@@ -30,31 +29,20 @@ final class PlannerUdfDigests(sc: SparkContext, planner: Planner, deadlineMillis
         case Left(refusal) => byKey.map { case (key, _) => key -> Option(known.get(key)).getOrElse(Left(refusal)) }
         case Right(answer) =>
           missing.keys.foreach { key =>
-            val found = answer.path("digests").path(key)
-            val result =
-              if (found.hasNonNull("digest")) Right(found.path("digest").asText)
-              else {
-                val why = found.path("refusal")
-                Left(Refusal(why.path("code").asText("UDF_UNREADABLE"), why.path("detail").asText("")))
-              }
-            known.put(key, result)
+            val found = answer.digests.get(key)
+            val why = found.flatMap(_.refusal).getOrElse(wire.Why("UDF_UNREADABLE"))
+            known.put(key, found.flatMap(_.digest).toRight(Refusal(why.code, why.detail)))
           }
           byKey.map { case (key, _) => key -> known.get(key) }
       }
     }
   }
 
-  private def question(functions: Map[String, PythonFunction]): JMap[String, Any] = Map[String, Any](
-    "type" -> "digest_udf",
-    "functions" -> functions.toSeq.sortBy(_._1).map { case (key, f) =>
-      Map(
-        "key" -> key,
-        "command" -> Base64.getEncoder.encodeToString(f.command.toArray),
-        "pythonVersion" -> f.pythonVer,
-        "hashSeed" -> hashSeed(f)).asJava
-    }.asJava,
-    "roots" -> roots.asJava
-  ).asJava
+  private def question(functions: Map[String, PythonFunction]): wire.DigestFunctions = wire.DigestFunctions(
+    functions.toSeq.sortBy(_._1).map { case (key, f) =>
+      wire.PickledFunction(key, Base64.getEncoder.encodeToString(f.command.toArray), f.pythonVer, hashSeed(f))
+    },
+    roots)
 }
 
 private object PlannerUdfDigests {

@@ -37,18 +37,12 @@ object WhyNot {
   /** Asked in observe mode, which reserves nothing. */
   private def declines(session: SparkSession, runtime: RegionsRuntime, signed: SignedQuery): Map[Int, Refusal] = {
     val request =
-      DecideRequest(session, runtime, runtime.nextQuery(), signed, Nil, DecideRequest.mostOffers, Nil)
-    request.put("mode", "observe")
+      DecideRequest(session, runtime, runtime.nextQuery(), signed, Nil, DecideRequest.mostOffers, Nil).copy(mode = "observe")
     runtime.planner.request(request, DecideRequest.deadlineMillis(session, signed)) match {
       case Left(refusal) => Map(0 -> refusal)
       case Right(answer) =>
-        answer
-          .path("declines")
-          .elements()
-          .asScala
-          .toSeq
-          .reverse
-          .map(d => d.path("node").asInt(0) -> Refusal(d.path("code").asText, d.path("detail").asText("")))
+        answer.declines.reverse
+          .map(d => d.node -> Refusal(d.code, d.detail))
           // What only the mode of this question keeps from being done, nothing stands against.
           .filter(_._2.code != "OBSERVE_ONLY")
           .toMap

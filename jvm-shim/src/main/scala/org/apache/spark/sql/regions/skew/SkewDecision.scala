@@ -1,9 +1,5 @@
 package org.apache.spark.sql.regions.skew
 
-import scala.jdk.CollectionConverters._
-
-import com.fasterxml.jackson.databind.JsonNode
-
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.exchange.{Exchange, ValidateRequirements}
@@ -38,7 +34,7 @@ private[skew] final class SkewDecision(session: SparkSession, runtime: RegionsRu
       val answer = runtime.planner.request(request, deadline)
       val told = note(query, group.refusal, (System.nanoTime() - asked) / 1e6)
         .copy(
-          learned = answer.exists(_.path("learned").asBoolean(false)),
+          learned = answer.exists(_.learned),
           counted = found => runtime.planner.observe(SkewRequest.counted(query, key, group.name, found))
         )
       answer.flatMap(parsed).flatMap(spec => arranged(spec).map(spec -> _)) match {
@@ -48,7 +44,7 @@ private[skew] final class SkewDecision(session: SparkSession, runtime: RegionsRu
           told.refused(Refusal("OBSERVE_ONLY", spec.reason.detail), spec.declines)
         case Right((spec, changed)) =>
           val once = told.ran(spec)
-          val known = answer.toOption.flatMap(SkewDecision.keys)
+          val known = answer.toOption.flatMap(_.keys).map(_.map(key => KeyFrequency(key.key, key.share, key.error)))
           watch(query, spec.tasks.map(task => if (task.forall(_.slice.isEmpty)) task.map(_.partition) else Nil))
           changed.foreach {
             case read: SkewReadExec if !read.containsTag(SkewReadExec.onRun) =>
@@ -114,9 +110,8 @@ private[skew] final class SkewDecision(session: SparkSession, runtime: RegionsRu
         weights.indices.filter(p => weights(p) > fair / 2 && !copied(p)).toSet
     }.filter(_ => conf.getConf(RegionsConf.skewKeys))
 
-  private def parsed(answer: JsonNode): Either[Refusal, SkewSpec] =
-    SkewDecision.spec(answer).flatMap(
-      SkewSpec.parse(_, sizes.head.bytes.length, sizes.map(_.maps), twoPhases = group.window.isDefined))
+  private def parsed(answer: wire.SkewDecision): Either[Refusal, SkewSpec] =
+    SkewSpec.parse(answer.spec, sizes.head.bytes.length, sizes.map(_.maps), twoPhases = group.window.isDefined)
 
   private def arranged(spec: SkewSpec): Either[Refusal, SparkPlan] = {
     val changed = group.join match {
@@ -145,18 +140,4 @@ private[skew] object SkewDecision {
 
   /** Of all tasks: below, nothing is to be gained. */
   val leastMillis = 200L
-
-  /** The heaviest keys in an answer of the planner. */
-  def keys(answer: JsonNode): Option[Seq[KeyFrequency]] =
-    Option(answer.get("keys")).filter(_.isArray).map(
-      _.elements.asScala.toSeq.map { each =>
-        KeyFrequency(each.path("key").asText(""), each.path("share").asDouble(0), each.path("error").asDouble(0))
-      })
-
-  /** What is decided in an answer of the planner, or why it has none. */
-  def spec(answer: JsonNode): Either[Refusal, JsonNode] = {
-    val error = answer.path("error")
-    if (answer.has("error")) Left(Refusal(error.path("code").asText("INTERNAL_ERROR"), error.path("detail").asText("")))
-    else Right(answer.path("spec"))
-  }
 }

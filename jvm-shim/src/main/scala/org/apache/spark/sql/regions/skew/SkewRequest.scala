@@ -1,12 +1,10 @@
 package org.apache.spark.sql.regions.skew
 
-import java.util.{HashMap => JMap, Map => JavaMap}
-
 import org.apache.spark.SparkContext
 import org.apache.spark.internal.config.MEMORY_FRACTION
 import org.apache.spark.sql.execution.SortExec
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.regions.{KeyFrequency, RegionsConf}
+import org.apache.spark.sql.regions.{wire, KeyFrequency, RegionsConf}
 
 /** The `skew` message of docs/protocol.md. */
 private[skew] object SkewRequest {
@@ -25,28 +23,23 @@ private[skew] object SkewRequest {
       context: SparkContext,
       cores: Int,
       deadlineMillis: Long,
-      conf: SQLConf): JavaMap[String, Any] = {
+      conf: SQLConf): wire.DecideSkew = {
     val salts = group.inputs.flatMap(UserSalt.of)
     val inputs = if (group.splittable) sizes.map(input(_, sizes, cores)) else Seq(together(sizes))
-    val request = apply(
-      query,
-      deadlineMillis,
-      conf,
-      "operator" -> group.operator,
-      "cores" -> cores,
-      "salted" -> salts.nonEmpty,
-      "residual" -> group.join.exists(_.condition.isDefined),
-      "hashable" -> group.join.exists(SplitJoin.hashable),
-      "sorts" -> group.path.head.exists(_.isInstanceOf[SortExec]),
-      "taskMemory" -> executorMemory(context) / tasksAtATime(context, cores),
-      "executorMemory" -> executorMemory(context),
-      "reshuffleBytes" -> (if (group.splittable) reshuffled(group, sizes) else 0L),
-      "left" -> inputs.head,
-      "right" -> inputs.lift(1).orNull
+    val stage = wire.ReduceStage(
+      group.operator,
+      cores,
+      inputs.head,
+      inputs.lift(1),
+      salted = salts.nonEmpty,
+      residual = group.join.exists(_.condition.isDefined),
+      hashable = group.join.exists(SplitJoin.hashable),
+      sorts = group.path.head.exists(_.isInstanceOf[SortExec]),
+      taskMemory = executorMemory(context) / tasksAtATime(context, cores),
+      executorMemory = executorMemory(context),
+      reshuffleBytes = if (group.splittable) reshuffled(group, sizes) else 0L
     )
-    request.put("shape", key.shape)
-    request.put("lineage", key.lineage.orNull)
-    request
+    apply(query, deadlineMillis, conf, stage).copy(shape = key.shape, lineage = key.lineage)
   }
 
   /**
@@ -59,73 +52,51 @@ private[skew] object SkewRequest {
       key: StageKey,
       sizes: Seq[ShuffleSizes],
       read: Seq[Seq[Int]],
-      loads: Seq[TaskLoad]): JavaMap[String, Any] = {
+      loads: Seq[TaskLoad]): wire.RanStage = {
     val all = together(sizes)
-    record(
-      "type" -> "observe",
-      "event" -> "stage",
-      "query" -> query,
-      "shape" -> key.shape,
-      "lineage" -> key.lineage.orNull,
-      "bytes" -> all.get("bytes"),
-      "rows" -> all.get("rows"),
-      "tasks" -> read.zip(loads).map { case (partitions, load) =>
-        record(
-          "partitions" -> partitions,
-          "bytes" -> load.bytes,
-          "rows" -> load.rows,
-          "seconds" -> load.millis / 1000.0,
-          "spilled" -> load.spilled
-        )
-      }
-    )
+    val tasks = read.zip(loads).map { case (partitions, load) =>
+      wire.RanTask(load.bytes, load.rows, load.millis / 1000.0, load.spilled, partitions)
+    }
+    wire.RanStage(key.shape, all.bytes, all.rows, tasks, key.lineage, query)
   }
 
   /** The `keys` event of docs/protocol.md. */
-  def counted(query: Long, key: StageKey, operator: String, keys: Seq[KeyFrequency]): JavaMap[String, Any] = record(
-    "type" -> "observe",
-    "event" -> "keys",
-    "query" -> query,
-    "shape" -> key.shape,
-    "lineage" -> key.lineage.orNull,
-    "operator" -> operator,
-    "keys" -> keys.map(each => record("key" -> each.key, "share" -> each.share, "error" -> each.error))
-  )
+  def counted(query: Long, key: StageKey, operator: String, keys: Seq[KeyFrequency]): wire.CountedKeys =
+    wire.CountedKeys(
+      key.shape,
+      operator,
+      keys.map(each => wire.HeavyKey(each.key, each.share, each.error)),
+      key.lineage,
+      query)
 
-  def apply(query: Long, deadlineMillis: Long, conf: SQLConf, stage: (String, Any)*): JavaMap[String, Any] = record(
-    "type" -> "skew",
-    "query" -> query,
-    "strategy" -> conf.getConf(RegionsConf.skewStrategy),
-    "deadlineSeconds" -> deadlineMillis / 1000.0,
-    "adaptive" -> adaptive(conf),
-    "stage" -> record(stage: _*)
-  )
+  def apply(query: Long, deadlineMillis: Long, conf: SQLConf, stage: wire.ReduceStage): wire.DecideSkew =
+    wire.DecideSkew(stage, adaptive(conf), query, conf.getConf(RegionsConf.skewStrategy), deadlineMillis / 1000.0)
 
   /** Blocks of those partitions that may be cut: an eighth of a core's fair share is the smallest task that is tried. */
-  private def input(sizes: ShuffleSizes, all: Seq[ShuffleSizes], cores: Int): JavaMap[String, Any] = {
+  private def input(sizes: ShuffleSizes, all: Seq[ShuffleSizes], cores: Int): wire.ShuffleRead = {
     def large(of: ShuffleSizes => Array[Long]): Set[Int] = {
       val (own, least) = (of(sizes), all.map(of(_).sum).sum / (8L * cores))
       own.indices.filter(own(_) > least).toSet
     }
     val cut = (large(_.bytes) ++ large(_.rowsByPartition)).toSeq.sortBy(-sizes.weights(_))
-    val blocks = cut.take(blocksTold / math.max(sizes.maps, 1)).flatMap(at => sizes.blocks(at).map(at.toString -> _))
-    record(
-      "bytes" -> sizes.bytes,
-      "rows" -> sizes.rowsByPartition,
-      "maps" -> sizes.maps,
-      "dataBytes" -> sizes.dataBytes,
-      "blocks" -> blocks.toMap,
-      "repeatable" -> sizes.repeatable
-    )
+    val blocks = cut.take(blocksTold / math.max(sizes.maps, 1))
+      .flatMap(at => sizes.blocks(at).map(blocks => at.toString -> blocks.toSeq))
+    wire.ShuffleRead(
+      sizes.bytes.toSeq,
+      sizes.rowsByPartition.toSeq,
+      sizes.maps,
+      sizes.dataBytes,
+      blocks.toMap,
+      sizes.repeatable)
   }
 
-  private def together(sizes: Seq[ShuffleSizes]): JavaMap[String, Any] = {
-    def sum(parts: Seq[Array[Long]]): Array[Long] = parts.transpose.map(_.sum).toArray
-    record(
-      "bytes" -> sum(sizes.map(_.bytes)),
-      "rows" -> sum(sizes.map(_.rowsByPartition)),
-      "maps" -> sizes.map(_.maps).max,
-      "dataBytes" -> sizes.map(_.dataBytes).sum)
+  private def together(sizes: Seq[ShuffleSizes]): wire.ShuffleRead = {
+    def sum(parts: Seq[Array[Long]]): Seq[Long] = parts.transpose.map(_.sum)
+    wire.ShuffleRead(
+      sum(sizes.map(_.bytes)),
+      sum(sizes.map(_.rowsByPartition)),
+      sizes.map(_.maps).max,
+      sizes.map(_.dataBytes).sum)
   }
 
   /** What an exchange above would move: all rows, or the states of groups. A light partition may have a group a row. */
@@ -150,18 +121,11 @@ private[skew] object SkewRequest {
     math.max(cores / math.max(context.getExecutorMemoryStatus.size - 1, 1), 1)
 
   /** Where Spark does not coalesce, the sizes at which it does are 0. */
-  private def adaptive(conf: SQLConf): JavaMap[String, Any] = {
+  private def adaptive(conf: SQLConf): wire.AdaptiveSizes = {
     val coalesces = conf.coalesceShufflePartitionsEnabled
-    record(
-      "advisoryBytes" -> (if (coalesces) conf.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES) else 0L),
-      "minBytes" -> (if (coalesces) conf.getConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_SIZE) else 0L),
-      "parallelismFirst" -> conf.getConf(SQLConf.COALESCE_PARTITIONS_PARALLELISM_FIRST)
-    )
-  }
-
-  def record(fields: (String, Any)*): JMap[String, Any] = {
-    val map = new JMap[String, Any](fields.size * 2)
-    fields.foreach { case (key, value) => map.put(key, value) }
-    map
+    wire.AdaptiveSizes(
+      if (coalesces) conf.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES) else 0L,
+      if (coalesces) conf.getConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_SIZE) else 0L,
+      conf.getConf(SQLConf.COALESCE_PARTITIONS_PARALLELISM_FIRST))
   }
 }

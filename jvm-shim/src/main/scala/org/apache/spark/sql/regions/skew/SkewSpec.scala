@@ -1,10 +1,6 @@
 package org.apache.spark.sql.regions.skew
 
-import scala.jdk.CollectionConverters._
-
-import com.fasterxml.jackson.databind.JsonNode
-
-import org.apache.spark.sql.regions.Refusal
+import org.apache.spark.sql.regions.{wire, Refusal}
 
 /**
  * A partition whose rows go to several tasks.
@@ -59,13 +55,13 @@ object SkewSpec {
    * @param twoPhases whether the operator merges states of slices
    */
   def parse(
-      spec: JsonNode,
+      spec: wire.SkewPlan,
       partitions: Int,
       maps: Seq[Int],
       twoPhases: Boolean = false): Either[Refusal, SkewSpec] = {
-    val splits = spec.path("partitions").elements().asScala.map(split).toSeq
+    val splits = spec.partitions.map(split)
     val known = splits.map(each => each.partition -> each).toMap
-    val tasks = spec.path("tasks").elements().asScala.map(_.elements().asScala.map(slice(known, _)).toSeq).toSeq
+    val tasks = spec.tasks.map(_.map(slice(known, _)))
     val found = summary(spec).copy(splits = known, tasks = tasks)
     val slices = found.tasks.flatten
     val all = (0 until partitions).flatMap { partition =>
@@ -76,7 +72,6 @@ object SkewSpec {
       if (found.kind == "none" && found.tasks.isEmpty) None
       else if (!Set("order", if (twoPhases) "two_phases" else "split_by_records").contains(found.kind))
         Some(s"kind ${found.kind}")
-      else if (spec.path("keys").size > 0) Some("keys of a shuffle whose keys are not known")
       else if (found.tasks.exists(_.isEmpty)) Some("a task without slices")
       else if (slices.length != all.length || slices.toSet != all.toSet) Some("not every partition in exactly one task")
       else splits.collectFirst { case each if !covers(each, maps) => s"the slices of partition ${each.partition}" }
@@ -84,31 +79,22 @@ object SkewSpec {
   }
 
   /** What was decided and predicted, without the tasks. */
-  def summary(spec: JsonNode): SkewSpec = SkewSpec(
-    spec.path("kind").asText(""),
+  def summary(spec: wire.SkewPlan): SkewSpec = SkewSpec(
+    spec.kind,
     Map.empty,
     Nil,
-    spec.path("predictedMakespan").asDouble(0),
-    spec.path("plainMakespan").asDouble(0),
-    spec.path("balancedBound").asDouble(0),
-    Refusal(spec.path("reason").asText(""), spec.path("detail").asText("")),
-    spec.path("declines").elements().asScala.map { each =>
-      Refusal(each.path("code").asText(""), each.path("detail").asText(""))
-    }.toSeq
+    spec.predictedMakespan,
+    spec.plainMakespan,
+    spec.balancedBound,
+    Refusal(spec.reason, spec.detail),
+    spec.declines.map(each => Refusal(each.code, each.detail))
   )
 
-  private def split(node: JsonNode): Split = Split(
-    node.path("partition").asInt(-1),
-    node.path("helpers").asInt(0),
-    node.path("spread").asText("left") == "left",
-    node.path("unmatched").asBoolean(false),
-    node.path("maps").elements().asScala.map(range => (range.path(0).asInt(-1), range.path(1).asInt(-1))).toSeq,
-    node.path("hashed").asBoolean(false)
-  )
+  private def split(told: wire.SplitPartition): Split =
+    Split(told.partition, told.helpers, told.spread == "left", told.unmatched, told.maps, told.hashed)
 
-  private def slice(splits: Map[Int, Split], node: JsonNode): PartitionSlice = {
-    val (partition, slice) =
-      if (node.isObject) (node.path("partition").asInt(-1), node.path("slice").asInt(-1)) else (node.asInt(-1), 0)
+  private def slice(splits: Map[Int, Split], told: (Int, Int)): PartitionSlice = {
+    val (partition, slice) = told
     PartitionSlice(partition, splits.get(partition).map(_ => slice).orElse(Some(slice).filter(_ != 0)))
   }
 

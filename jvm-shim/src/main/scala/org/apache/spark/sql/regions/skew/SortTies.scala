@@ -1,7 +1,5 @@
 package org.apache.spark.sql.regions.skew
 
-import com.fasterxml.jackson.databind.JsonNode
-
 import org.apache.spark.sql.catalyst.expressions.{Ascending, SortOrder}
 import org.apache.spark.sql.catalyst.plans.physical.{RangePartitioning, UnknownPartitioning}
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -84,27 +82,21 @@ private final class SortTies(session: SparkSession, runtime: RegionsRuntime) {
   }
 
   /** Nothing is known of single ranges before they are written: as if they were even. */
-  private def request(exchange: ShuffleExchangeExec, query: Long, deadline: Long): java.util.Map[String, Any] = {
+  private def request(exchange: ShuffleExchangeExec, query: Long, deadline: Long): wire.DecideSkew = {
     // The exchange's own number of partitions would run the sample.
     val parts = exchange.outputPartitioning.numPartitions
     val width = exchange.output.map(_.dataType.defaultSize).sum + 8
     val each = (math.min(bytes(exchange), SortTies.mostBytes) / parts).toLong
+    val shuffle = wire.ShuffleRead(
+      Seq.fill(parts)(each),
+      Seq.fill(parts)(math.max(each / width, 1L)),
+      math.max(exchange.child.outputPartitioning.numPartitions, 1))
     SkewRequest(
-      query,
-      deadline,
-      conf,
-      "operator" -> "sort",
-      "cores" -> session.sparkContext.defaultParallelism,
-      "left" -> SkewRequest.record(
-        "bytes" -> Array.fill(parts)(each),
-        "rows" -> Array.fill(parts)(math.max(each / width, 1L)),
-        "maps" -> math.max(exchange.child.outputPartitioning.numPartitions, 1)
-      )
-    )
+      query, deadline, conf, wire.ReduceStage("sort", session.sparkContext.defaultParallelism, shuffle))
   }
 
-  private def parsed(answer: JsonNode): Either[Refusal, SkewSpec] = SkewDecision.spec(answer).flatMap { spec =>
-    val found = SkewSpec.summary(spec)
+  private def parsed(answer: wire.SkewDecision): Either[Refusal, SkewSpec] = {
+    val found = SkewSpec.summary(answer.spec)
     if (found.kind == "none") Left(found.reason)
     else if (found.kind != "spread_ties") Left(Refusal("PLANNER_PROTOCOL", s"kind ${found.kind}"))
     else if (conf.getConf(RegionsConf.mode) == "observe") Left(Refusal("OBSERVE_ONLY", found.reason.detail))

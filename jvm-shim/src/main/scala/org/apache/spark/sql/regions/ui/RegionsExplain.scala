@@ -9,7 +9,7 @@ import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.regions._
-import org.apache.spark.sql.regions.bridge.Frames
+import org.apache.spark.sql.regions.wire.Frames
 import org.apache.spark.sql.regions.ui.Trees._
 
 /** The section that EXPLAIN shows below Spark's plan: what was decided about this query, and why. */

@@ -5,7 +5,7 @@ import scala.jdk.CollectionConverters._
 import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.node.{ArrayNode, ObjectNode}
 
-import org.apache.spark.sql.regions.bridge.Frames
+import org.apache.spark.sql.regions.wire.Frames
 
 /** JSON trees read as leniently as a log of another version needs: what is absent is empty. */
 private[ui] object Trees {

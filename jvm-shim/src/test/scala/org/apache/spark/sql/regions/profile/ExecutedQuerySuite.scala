@@ -16,7 +16,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.regions._
-import org.apache.spark.sql.regions.bridge.Frames
+import org.apache.spark.sql.regions.wire.Frames
 
 /** Executes queries and looks at what the listener says of them; rows are compared with counts that Spark gives. */
 class ExecutedQuerySuite extends munit.FunSuite {

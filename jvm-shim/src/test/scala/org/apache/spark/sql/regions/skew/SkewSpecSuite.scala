@@ -1,7 +1,7 @@
 package org.apache.spark.sql.regions.skew
 
 import org.apache.spark.sql.regions.Refusal
-import org.apache.spark.sql.regions.bridge.Frames
+import org.apache.spark.sql.regions.wire.Frames
 
 /** What comes over the wire must have every row in exactly one task, or it is not used. */
 class SkewSpecSuite extends munit.FunSuite {

@@ -5,7 +5,7 @@ import com.fasterxml.jackson.databind.JsonNode
 import org.apache.spark.SparkConf
 import org.apache.spark.scheduler.SparkListenerEvent
 import org.apache.spark.sql.internal.StaticSQLConf
-import org.apache.spark.sql.regions.bridge.Frames
+import org.apache.spark.sql.regions.wire.Frames
 import org.apache.spark.sql.regions.ui.events._
 import org.apache.spark.sql.regions.ui.store._
 import org.apache.spark.status.{ElementTrackingStore, KVUtils}

@@ -1,17 +1,12 @@
 package org.apache.spark.sql.regions.rules.actions
 
-import com.fasterxml.jackson.databind.JsonNode
-
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
-import org.apache.spark.sql.regions.{Refusal, SignedNode}
+import org.apache.spark.sql.regions.{wire, Refusal, SignedNode}
 import org.apache.spark.sql.regions.exec.StoredLayout
 import org.apache.spark.sql.regions.rules.{OrderCheck, SharedPoint}
 
 /** How one kind of action changes the plan at its node. */
-private[rules] trait ActionApplier {
-
-  /** As the planner calls it. */
-  def kind: String
+private[rules] trait ActionApplier[A <: wire.NodeAction] {
 
   /** Nothing below the node runs any more. */
   def replaces: Boolean = false
@@ -20,7 +15,7 @@ private[rules] trait ActionApplier {
    * @param plan the node's plan with what was done so far below it and at it
    * @return what stands in its place, or why the action cannot be applied
    */
-  def apply(query: Applying, node: SignedNode, plan: LogicalPlan, action: JsonNode): Either[Refusal, LogicalPlan]
+  def apply(query: Applying, node: SignedNode, plan: LogicalPlan, action: A): Either[Refusal, LogicalPlan]
 
   /**
    * What in the action would give rows in another order than plain Spark, where somebody sees it: the entry, the DataFrame, or "" for
@@ -31,21 +26,26 @@ private[rules] trait ActionApplier {
   def misplaced(
       check: OrderCheck,
       node: SignedNode,
-      action: JsonNode,
+      action: A,
       shared: Seq[SharedPoint],
       again: Boolean): Option[String] = None
 
   /** The event that tells the planner that the action was not applied, if it has to know. */
-  def refused(refusal: Refusal): Option[String] = None
+  def refused(action: A, query: Long, refusal: Refusal): Option[wire.Event] = None
 }
 
 private[rules] object ActionApplier {
-  val all: Map[String, ActionApplier] =
-    Seq(LoadResult, StoreResult, ShareSubplan, PersistResult, ReadPersisted).map(each => each.kind -> each).toMap
+  def of[A <: wire.NodeAction](action: A): ActionApplier[A] = (action match {
+    case _: wire.Load => LoadResult
+    case _: wire.Store => StoreResult
+    case _: wire.Share => ShareSubplan
+    case _: wire.Persist => PersistResult
+    case _: wire.ReadPersisted => ReadPersisted
+  }).asInstanceOf[ActionApplier[A]]
 }
 
 /** Reads what is there already. */
-private[actions] trait ReadingApplier extends ActionApplier {
+private[actions] trait ReadingApplier[A <: wire.NodeAction] extends ActionApplier[A] {
   override def replaces: Boolean = true
 
   /** A read in the place of `node`, whose rows those of the query's node `at` are computed from; it may be of another plan. */
@@ -53,22 +53,26 @@ private[actions] trait ReadingApplier extends ActionApplier {
       reads: Reads,
       node: SignedNode,
       at: SignedNode,
-      action: JsonNode): Either[Refusal, LogicalPlan]
+      action: A): Either[Refusal, LogicalPlan]
 
   /** In which order the rows are; None where there are none to read. */
-  protected def layout(check: OrderCheck, action: JsonNode): Option[Option[StoredLayout]]
+  protected def layout(check: OrderCheck, action: A): Option[Option[StoredLayout]]
 
   override def misplaced(
       check: OrderCheck,
       node: SignedNode,
-      action: JsonNode,
+      action: A,
       shared: Seq[SharedPoint],
       again: Boolean): Option[String] =
-    layout(check, action).filterNot(check.order.fits(node, _)).map(_ => action.path("entry").asText(""))
+    layout(check, action).filterNot(check.order.fits(node, _)).map(_ => entry(action))
 
   /** Where only the order of rows was wrong, it may well serve another query. */
-  override def refused(refusal: Refusal): Option[String] = Some(lost).filter(_ => refusal.code != Applying.rowOrder)
+  override def refused(action: A, query: Long, refusal: Refusal): Option[wire.Event] =
+    Option.when(refusal.code != Applying.rowOrder)(lost(action, query, refusal))
 
   /** The event of a result that cannot be read. */
-  protected def lost: String
+  protected def lost(action: A, query: Long, refusal: Refusal): wire.Event
+
+  /** What is read. */
+  def entry(action: A): String
 }

@@ -1,9 +1,6 @@
 package org.apache.spark.sql.regions.rules.actions
 
 import scala.collection.mutable.ArrayBuffer
-import scala.jdk.CollectionConverters._
-
-import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.classic.SparkSession
@@ -21,9 +18,9 @@ private[rules] final class Applying(
     val repeated: Seq[RepeatedSubplan],
     val order: RowOrder,
     val opened: OpenedEntries,
-    answer: JsonNode) {
+    answer: wire.Decision) {
 
-  private val byNode = Applying.elements(answer, "actions").groupBy(_.path("node").asInt(-1))
+  private val byNode = answer.actions.collect { case action: wire.NodeAction => action }.groupBy(_.node)
   private[actions] val reads = new Reads(this, signed)
   private[actions] val loads = ArrayBuffer.empty[LoadUse]
   private[actions] val stores = ArrayBuffer.empty[StoreUse]
@@ -33,31 +30,28 @@ private[rules] final class Applying(
   private[actions] var reordered = false
 
   def rewrite(): Applied = {
-    Applying.elements(answer, "declines").foreach { d =>
-      val node = d.path("node").asInt(0)
-      val operator = signed.nodes.lift(node).map(_.operator).getOrElse("")
-      notes.decline(node, operator, Refusal(d.path("code").asText, d.path("detail").asText("")))
+    answer.declines.foreach { d =>
+      val operator = signed.nodes.lift(d.node).map(_.operator).getOrElse("")
+      notes.decline(d.node, operator, Refusal(d.code, d.detail))
     }
-    val plan = if (byNode.keys.forall(_ < 0)) signed.nodes.head.plan else visit(signed.nodes.head)
+    val plan = if (byNode.isEmpty) signed.nodes.head.plan else visit(signed.nodes.head)
     runtime.recycling.uses(notes.query, persists.toSeq)
     Applied(plan, loads.toSeq, stores.toSeq)
   }
 
   /** Actions at a node that read what is there. */
-  private[actions] def readsAt(node: Int): Seq[(ReadingApplier, JsonNode)] =
-    actionsAt(node).map(action => applier(action) -> action).collect { case (Some(a: ReadingApplier), action) =>
-      (a, action)
+  private[actions] def readsAt(node: Int): Seq[(ReadingApplier[wire.NodeAction], wire.NodeAction)] =
+    actionsAt(node).map(action => ActionApplier.of(action) -> action).collect {
+      case (applier: ReadingApplier[wire.NodeAction @unchecked], action) => (applier, action)
     }
 
-  private def actionsAt(node: Int): Seq[JsonNode] = byNode.getOrElse(node, Nil)
-
-  private def applier(action: JsonNode): Option[ActionApplier] = ActionApplier.all.get(action.path("kind").asText)
+  private def actionsAt(node: Int): Seq[wire.NodeAction] = byNode.getOrElse(node, Nil)
 
   /** The node's plan with every action in it applied; the same object where there is none. */
   private def visit(node: SignedNode): LogicalPlan = {
     val actions = actionsAt(node.id)
     // Where nothing below runs, nothing there is worth rewriting.
-    val visited = if (actions.exists(applier(_).exists(_.replaces))) node.plan else below(node)
+    val visited = if (actions.exists(ActionApplier.of(_).replaces)) node.plan else below(node)
     actions.foldLeft(visited)(applied(node, _, _))
   }
 
@@ -70,17 +64,11 @@ private[rules] final class Applying(
     if (replaced.isEmpty) rebuilt else Subplans.replace(rebuilt, replaced)
   }
 
-  private def applied(node: SignedNode, plan: LogicalPlan, action: JsonNode): LogicalPlan = {
-    val found = applier(action)
-    val result = found match {
-      case Some(applier) => applier(this, node, plan, action)
-      case None => Left(Refusal("UNKNOWN_ACTION", action.path("kind").asText))
-    }
+  private def applied(node: SignedNode, plan: LogicalPlan, action: wire.NodeAction): LogicalPlan = {
+    val applier = ActionApplier.of(action)
+    val result = applier(this, node, plan, action)
     notes.action(node, action, result.left.toOption)
-    result.left.foreach { refusal =>
-      val event = found.flatMap(_.refused(refusal))
-      event.foreach(runtime.recycling.tell(_, action.path("entry").asText(""), notes.query, refusal))
-    }
+    result.left.foreach(applier.refused(action, notes.query, _).foreach(runtime.recycling.tell))
     result.getOrElse(plan)
   }
 }
@@ -89,14 +77,11 @@ private[rules] object Applying {
   val rowOrder = "ROW_ORDER"
 
   /** What an answer asks for that is no part of the query's plan. */
-  def besides(session: SparkSession, runtime: RegionsRuntime, answer: JsonNode): Unit = {
-    runtime.recycling.sweep(session, texts(answer, "sweep"))
-    elements(answer, "actions").filter(_.path("kind").asText == "unpersist").foreach { action =>
-      runtime.recycling.persisted.drop(action.path("entry").asText)
+  def besides(session: SparkSession, runtime: RegionsRuntime, answer: wire.Decision): Unit = {
+    runtime.recycling.sweep(session, answer.sweep)
+    answer.actions.foreach {
+      case wire.Unpersist(entry) => runtime.recycling.persisted.drop(entry)
+      case _ =>
     }
   }
-
-  def elements(node: JsonNode, field: String): Seq[JsonNode] = node.path(field).elements().asScala.toSeq
-
-  def texts(node: JsonNode, field: String): Seq[String] = elements(node, field).map(_.asText)
 }

@@ -1,6 +1,5 @@
 package org.apache.spark.sql.regions.rules.actions
 
-import com.fasterxml.jackson.databind.JsonNode
 import org.apache.hadoop.conf.Configuration
 
 import org.apache.spark.sql.catalyst.expressions.AttributeReference
@@ -11,33 +10,34 @@ import org.apache.spark.sql.regions.profile.LoadUse
 import org.apache.spark.sql.regions.rules.OrderCheck
 
 /** A scan of a stored result, with the rest of the node's filters and columns on top. */
-private[rules] object LoadResult extends ReadingApplier {
-  val kind = "load"
-  protected val lost = "invalid"
+private[rules] object LoadResult extends ReadingApplier[wire.Load] {
+  def entry(action: wire.Load): String = action.entry
 
-  def apply(query: Applying, node: SignedNode, plan: LogicalPlan, action: JsonNode): Either[Refusal, LogicalPlan] =
+  protected def lost(action: wire.Load, query: Long, refusal: Refusal): wire.Event =
+    wire.Invalid(action.entry, query, refusal.code, refusal.detail)
+
+  def apply(query: Applying, node: SignedNode, plan: LogicalPlan, action: wire.Load): Either[Refusal, LogicalPlan] =
     read(query.reads, node, node, action).map { found =>
       query.runtime.counters.add(Counters.loads)
       found
     }
 
-  protected def layout(check: OrderCheck, action: JsonNode): Option[Option[StoredLayout]] =
-    check.opened(action.path("location").asText, action.path("entry").asText("")).toOption.map(_.layout)
+  protected def layout(check: OrderCheck, action: wire.Load): Option[Option[StoredLayout]] =
+    check.opened(action.location, action.entry).toOption.map(_.layout)
 
-  def read(reads: Reads, node: SignedNode, at: SignedNode, action: JsonNode): Either[Refusal, LogicalPlan] = {
-    val entry = action.path("entry").asText("")
-    val digests = Applying.texts(action, "columns")
+  def read(reads: Reads, node: SignedNode, at: SignedNode, action: wire.Load): Either[Refusal, LogicalPlan] = {
+    val (entry, digests) = (action.entry, action.columns)
     for {
-      stored <- reads.query.opened(action.path("location").asText, entry)
+      stored <- reads.query.opened(action.location, entry)
       _ <- Either.cond(stored.columns == digests, (), Refusal("ENTRY_DAMAGED", s"$entry holds other columns"))
       attributes = stored.schema.map(f => AttributeReference(f.name, f.dataType, f.nullable, f.metadata)())
       arranged <- reads.arranged(node, at, stored.layout)
       scan = RecycledRelation(attributes, stored, attributes.indices, arranged.isDefined)
-      found <- reads.over(node, scan, digests.zip(attributes), Applying.texts(action, "conjuncts").toSet)
+      found <- reads.over(node, scan, digests.zip(attributes), action.conjuncts.toSet)
       check = (hadoopConf: Configuration) => Entries.check(stored, hadoopConf).left.toOption
     } yield {
       // Of several reads the last is the one that runs, and is to be measured.
-      reads.query.loads += LoadUse(entry, action.path("node").asInt, scan)
+      reads.query.loads += LoadUse(entry, action.node, scan)
       reads.recycled(node, entry, found, check, arranged.isDefined, arranged)
     }
   }

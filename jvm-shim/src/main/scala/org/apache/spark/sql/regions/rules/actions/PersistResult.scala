@@ -1,41 +1,39 @@
 package org.apache.spark.sql.regions.rules.actions
 
-import com.fasterxml.jackson.databind.JsonNode
-
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
-import org.apache.spark.sql.regions.{Counters, Refusal, SignedNode}
+import org.apache.spark.sql.regions.{wire, Counters, Refusal, SignedNode}
 import org.apache.spark.sql.regions.exec.StoredLayout
 import org.apache.spark.sql.regions.rules.{OrderCheck, SharedPoint}
 
 /** The node, or the wider DataFrame in its place, in the block manager; the query reads it there. */
-private[rules] object PersistResult extends ActionApplier {
-  val kind = "persist"
+private[rules] object PersistResult extends ActionApplier[wire.Persist] {
 
-  override def refused(refusal: Refusal): Option[String] = Some("dropped")
+  override def refused(action: wire.Persist, query: Long, refusal: Refusal): Option[wire.Event] =
+    Some(wire.Dropped(action.entry, query, refusal.code, refusal.detail))
 
   override def misplaced(
       check: OrderCheck,
       node: SignedNode,
-      action: JsonNode,
+      action: wire.Persist,
       shared: Seq[SharedPoint],
-      again: Boolean): Option[String] = check.misplaced(node, action, shared, known = false)
+      again: Boolean): Option[String] = check.misplaced(node, action.ref, shared, known = false)
 
-  def apply(query: Applying, node: SignedNode, plan: LogicalPlan, action: JsonNode): Either[Refusal, LogicalPlan] =
+  def apply(query: Applying, node: SignedNode, plan: LogicalPlan, action: wire.Persist): Either[Refusal, LogicalPlan] =
     for {
-      target <- Target(query, node, plan, action)
+      target <- Target(query, node, plan, action.ref, action.columns)
       _ <- target.inOrder(query, node)
-      kept = Applying.texts(action, "columns").toSet
+      kept = action.columns.toSet
       columns = target.columns.filter { case (digest, _) => kept(digest) }
       _ = query.runtime.recycling.persisted.open(
         query.session,
-        action.path("entry").asText(""),
+        action.entry,
         Project(columns.map(_._2), target.plan),
         columns.map(_._1),
         target.signature.conjuncts.toSet,
-        action.path("level").asText("MEMORY_AND_DISK"),
+        action.level,
         target.layout(query, node)().map(StoredLayout(_, -1, planned = false, single = false, Nil))
       )
       _ = query.runtime.counters.add(Counters.persists)
-      read <- ReadPersisted(query, node, action, computes = true)
+      read <- ReadPersisted(query, node, action.entry, action.release, computes = true)
     } yield read
 }

@@ -1,19 +1,15 @@
 package org.apache.spark.sql.regions.rules.actions
 
-import com.fasterxml.jackson.databind.JsonNode
-
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
-import org.apache.spark.sql.regions.{Counters, Refusal, SignedNode}
+import org.apache.spark.sql.regions.{wire, Counters, Refusal, SignedNode}
 
 /** A subplan with the rows of the node and the columns of its whole group; Spark reuses the exchange on top of it. */
-private[rules] object ShareSubplan extends ActionApplier {
-  val kind = "share"
+private[rules] object ShareSubplan extends ActionApplier[wire.Share] {
   override val replaces = true
 
-  def apply(query: Applying, node: SignedNode, plan: LogicalPlan, action: JsonNode): Either[Refusal, LogicalPlan] = {
-    val nodes = Applying.elements(action, "group").map(_.asInt(-1))
+  def apply(query: Applying, node: SignedNode, plan: LogicalPlan, action: wire.Share): Either[Refusal, LogicalPlan] = {
     for {
-      group <- query.repeated.find(_.nodes == nodes).toRight(Refusal("UNKNOWN_ACTION", kind))
+      group <- query.repeated.find(_.nodes == action.group).toRight(Refusal("UNKNOWN_ACTION", action.kind))
       read <- group.merged.over(query.signed, node)
     } yield {
       query.reordered = true

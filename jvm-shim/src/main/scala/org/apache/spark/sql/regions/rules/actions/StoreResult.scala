@@ -1,7 +1,5 @@
 package org.apache.spark.sql.regions.rules.actions
 
-import com.fasterxml.jackson.databind.JsonNode
-
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
 import org.apache.spark.sql.regions._
 import org.apache.spark.sql.regions.exec._
@@ -9,32 +7,31 @@ import org.apache.spark.sql.regions.profile.StoreUse
 import org.apache.spark.sql.regions.rules.{OrderCheck, SharedPoint}
 
 /** A tee over the node, or over the wider DataFrame in its place. */
-private[rules] object StoreResult extends ActionApplier {
-  val kind = "store"
+private[rules] object StoreResult extends ActionApplier[wire.Store] {
 
-  override def refused(refusal: Refusal): Option[String] = Some("abandoned")
+  override def refused(action: wire.Store, query: Long, refusal: Refusal): Option[wire.Event] =
+    Some(wire.Abandoned(action.entry, query, refusal.code, refusal.detail))
 
   override def misplaced(
       check: OrderCheck,
       node: SignedNode,
-      action: JsonNode,
+      action: wire.Store,
       shared: Seq[SharedPoint],
-      again: Boolean): Option[String] = check.misplaced(node, action, shared, known = !again)
+      again: Boolean): Option[String] = check.misplaced(node, action.ref, shared, known = !again)
 
-  def apply(query: Applying, node: SignedNode, plan: LogicalPlan, action: JsonNode): Either[Refusal, LogicalPlan] =
-    Target(query, node, plan, action).flatMap { target =>
-      val entry = action.path("entry").asText("")
-      val kept = Applying.texts(action, "columns").toSet
+  def apply(query: Applying, node: SignedNode, plan: LogicalPlan, action: wire.Store): Either[Refusal, LogicalPlan] =
+    Target(query, node, plan, action.ref, action.columns).flatMap { target =>
+      val kept = action.columns.toSet
       val chosen = target.columns.filter { case (digest, _) => kept(digest) }
       val whole = chosen.map(_._2) == target.plan.output
       val narrow = if (whole) target.plan else Project(chosen.map(_._2), target.plan)
       val order = StoreOrder(
-        entry,
-        action.path("location").asText,
+        action.entry,
+        action.location,
         target.signature.lineage,
         chosen.map(_._1),
-        action.path("maxBytes").asLong(Long.MaxValue),
-        Option(action.path("maxOverhead")).filter(_.isNumber).map(_.asDouble),
+        action.maxBytes,
+        action.maxOverhead,
         target.wanted,
         query.signed.inputs(node),
         query.notes.query,
@@ -51,7 +48,7 @@ private[rules] object StoreResult extends ActionApplier {
       } yield {
         Stores.register(order)
         query.runtime.counters.add(Counters.stores)
-        query.stores += StoreUse(entry, node.id)
+        query.stores += StoreUse(action.entry, node.id)
         tee.setTagValue(Tags.query, query.notes.query)
         result
       }

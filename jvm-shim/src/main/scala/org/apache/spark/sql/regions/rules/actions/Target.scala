@@ -1,10 +1,8 @@
 package org.apache.spark.sql.regions.rules.actions
 
-import com.fasterxml.jackson.databind.JsonNode
-
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
-import org.apache.spark.sql.regions.{Refusal, Signature, SignedNode}
+import org.apache.spark.sql.regions.{wire, Refusal, Signature, SignedNode}
 import org.apache.spark.sql.regions.exec.Layout
 import org.apache.spark.sql.regions.rules._
 
@@ -28,21 +26,23 @@ private[actions] final case class Target(
 }
 
 private[actions] object Target {
-  def apply(query: Applying, node: SignedNode, plan: LogicalPlan, action: JsonNode): Either[Refusal, Target] =
-    if (action.hasNonNull("ref")) {
-      query.shared
-        .find(_.ref == action.path("ref").asText)
-        .map(standIn(query, _, node, Applying.texts(action, "columns").toSet))
-        .toRight(Refusal("UNKNOWN_ACTION", action.path("ref").asText))
-    } else {
-      val columns = query.signed.storeColumns(node)
-      node.signature.map(Target(plan, node.plan, columns, _, shared = false, () => true))
-    }
+  def apply(
+      query: Applying,
+      node: SignedNode,
+      plan: LogicalPlan,
+      ref: Option[String],
+      columns: Seq[String]): Either[Refusal, Target] = ref match {
+    case Some(name) =>
+      val found = query.shared.find(_.ref == name)
+      found.map(standIn(query, _, node, columns.toSet)).toRight(Refusal("UNKNOWN_ACTION", name))
+    case None =>
+      node.signature.map(Target(plan, node.plan, query.signed.storeColumns(node), _, shared = false, () => true))
+  }
 
   /** A DataFrame in the place of the node; it reads what the node would have read. */
   private def standIn(query: Applying, whole: SharedPoint, node: SignedNode, kept: Set[String]): Target = {
     def inside(n: SignedNode): Seq[Int] = n.children.flatMap(c => c +: inside(query.signed.nodes(c)))
-    val sources = inside(node).flatMap(query.readsAt).distinctBy { case (_, action) => action.path("entry").asText }
+    val sources = inside(node).flatMap(query.readsAt).distinctBy { case (applier, action) => applier.entry(action) }
     // What is read holds the columns that the queries need, and not all that the DataFrame has.
     val point =
       if (sources.isEmpty) whole else whole.narrowed(query.session, query.runtime, kept).getOrElse(whole)
@@ -62,10 +62,10 @@ private[actions] object Target {
       reads: Reads,
       node: SignedNode,
       at: SignedNode,
-      applier: ReadingApplier,
-      action: JsonNode): Option[LogicalPlan] = for {
+      applier: ReadingApplier[wire.NodeAction],
+      action: wire.NodeAction): Option[LogicalPlan] = for {
     own <- node.signature.toOption
-    asked <- reads.query.signed.nodes(action.path("node").asInt).signature.toOption
+    asked <- reads.query.signed.nodes(action.node).signature.toOption
     if own.core == asked.core && node.children.nonEmpty
     read <- applier.read(reads, node, at, action).toOption
   } yield read

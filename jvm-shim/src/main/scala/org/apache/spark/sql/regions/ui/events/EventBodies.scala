@@ -1,13 +1,11 @@
 package org.apache.spark.sql.regions.ui.events
 
-import java.util.{Map => JMap}
-
 import com.fasterxml.jackson.databind.JsonNode
 
-import org.apache.spark.sql.regions.{Decision, SignedNode}
-import org.apache.spark.sql.regions.bridge.Frames
+import org.apache.spark.sql.regions.{wire, Decision, SignedNode}
 import org.apache.spark.sql.regions.profile.Observed
 import org.apache.spark.sql.regions.ui.Trees._
+import org.apache.spark.sql.regions.wire.Frames
 
 /** Events out of what the shim knows; each bounded, each with redacted texts. */
 object EventBodies {
@@ -18,7 +16,6 @@ object EventBodies {
   val mostGraphNodes = 500
   val mostGraphEdges = 2000
   private val labelFields = 10
-  private val ranFacts = Seq("id", "rows", "bytes", "seconds", "region", "exchange", "exchangeBytes")
 
   def decided(
       decision: Decision,
@@ -40,20 +37,20 @@ object EventBodies {
   }
 
   /**
-   * @param message the `executed` event of docs/protocol.md
    * @param queries numbers of the plans that ran in the execution
    * @param came what the execution adds to the sums
    */
   def ran(
-      message: JMap[String, Any],
+      event: wire.Executed,
       queries: Seq[Long],
       came: RanSums,
       executionId: Long,
       time: Long,
       redaction: Redaction): SparkListenerRegionsRan = {
-    val tree = Frames.json.valueToTree[JsonNode](message)
-    val nodes = redaction.first(tree.items("nodes"), mostNodes)
-      .map(node => present(ranFacts.map(name => name -> Option(node.get(name))): _*))
+    // Without what names the node, which the decision's event has.
+    val nodes = redaction.first(event.nodes, mostNodes).map(node =>
+      Frames.tree(wire.RanNode(node.id, rows = node.rows, bytes = node.bytes, seconds = node.seconds,
+        region = node.region, exchange = node.exchange, exchangeBytes = node.exchangeBytes)))
     val loads = redaction.first(came.loads, mostActions).map { load =>
       val Observed(rows, bytes, seconds) = load.observed
       present(
@@ -68,12 +65,12 @@ object EventBodies {
       )
     }
     SparkListenerRegionsRan(
-      tree.path("query").asLong,
+      event.query,
       executionId,
       time,
-      tree.path("outcome").asText,
-      tree.path("seconds").asDouble,
-      tree.path("taskSeconds").asDouble,
+      event.outcome,
+      event.seconds,
+      event.taskSeconds,
       array(nodes),
       array(loads),
       Frames.json.valueToTree[JsonNode](redaction.first(queries, mostActions)),
@@ -83,12 +80,13 @@ object EventBodies {
   }
 
   /** The planner's entries and graph, kept within bounds whatever it sends. */
-  def listed(answer: JsonNode, redaction: Redaction): (JsonNode, JsonNode) = {
-    val graph = record(
-      "nodes" -> redaction.first(answer.path("graph").items("nodes"), mostGraphNodes),
-      "edges" -> redaction.first(answer.path("graph").items("edges"), mostGraphEdges)
-    )
-    (redaction(array(redaction.first(answer.items("entryList"), mostEntries))), redaction(graph))
+  def listed(answer: wire.StatusAnswer, redaction: Redaction): (JsonNode, JsonNode) = {
+    val all = answer.graph.getOrElse(wire.EntryGraph())
+    val graph =
+      wire.EntryGraph(redaction.first(all.nodes, mostGraphNodes), redaction.first(all.edges, mostGraphEdges))
+    (
+      redaction(array(redaction.first(answer.entryList.getOrElse(Nil), mostEntries))),
+      redaction(Frames.tree(graph)))
   }
 
 }

@@ -1,6 +1,5 @@
 package org.apache.spark.sql.regions.ui.events
 
-import java.util.{Map => JMap}
 import java.util.concurrent.ConcurrentLinkedQueue
 
 import scala.util.matching.Regex
@@ -57,13 +56,12 @@ final class RegionsEvents(sc: SparkContext, state: StateReport) {
     }
   }
 
-  /** @param message the `executed` event of docs/protocol.md */
-  def ran(message: JMap[String, Any], plans: RanPlans, execution: Long): Unit = {
+  def ran(event: wire.Executed, plans: RanPlans, execution: Long): Unit = {
     schedule.changed()
-    val came = savings.ran(plans, execution, failed = message.get("outcome") != "ok")
+    val came = savings.ran(plans, execution, failed = event.outcome != "ok")
     if (reported) {
       val time = System.currentTimeMillis()
-      poster.offer(() => EventBodies.ran(message, plans.queries, came, execution, time, Redaction(sc)))
+      poster.offer(() => EventBodies.ran(event, plans.queries, came, execution, time, Redaction(sc)))
     }
   }
 

@@ -1,37 +1,35 @@
 package org.apache.spark.sql.regions.ui.events
 
-import scala.jdk.CollectionConverters._
-
 import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.node.ObjectNode
 
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.regions.{Counters, RegionsConf, RegionsRuntime, Shim}
-import org.apache.spark.sql.regions.bridge.{Frames, PlannerClient}
+import org.apache.spark.sql.regions.{wire, Counters, RegionsConf, RegionsRuntime, Shim}
+import org.apache.spark.sql.regions.bridge.PlannerClient
 import org.apache.spark.sql.regions.ui.Trees._
 
 /** How things stand, with what only the planner knows; and the planner's last figures, for the metrics. */
 final class StateReport(sc: SparkContext, planner: PlannerClient, counters: Counters) {
   import StateReport._
-  @volatile private var last: JsonNode = Frames.json.createObjectNode()
+  @volatile private var last: Option[wire.StatusAnswer] = None
 
   /** Changes when the planner came, went, or came back. */
   def health: String = s"${planner.stateName} ${planner.restarts}"
 
-  def bytesHeld: Long = last.path("bytes").asLong(0)
-  def entriesHeld: Long = last.path("entries").asLong(0)
-  def evictions: Long = last.path("evictions").asLong(0)
+  def bytesHeld: Long = last.fold(0L)(_.bytes)
+  def entriesHeld: Long = last.fold(0L)(_.entries.toLong)
+  def evictions: Long = last.fold(0L)(_.evictions.toLong)
 
   /** Whether the planner has more to tell soon, though nothing else happens. */
-  def stale: Boolean = last.path("stale").asBoolean(false)
+  def stale: Boolean = last.flatMap(_.stale).contains(true)
   def plannerRestarts: Int = planner.restarts
 
   /** @param end whether the planner shall look at everything anew, since nobody will ask again */
   def apply(end: Boolean): SparkListenerRegionsState = {
     val redaction = Redaction(sc)
     val answer = ask(end)
-    val (entries, graph) = EventBodies.listed(answer, redaction)
+    val (entries, graph) = answer.fold[(JsonNode, JsonNode)](array(Nil) -> record())(EventBodies.listed(_, redaction))
     val settings = confs
     SparkListenerRegionsState(
       System.currentTimeMillis(),
@@ -42,21 +40,20 @@ final class StateReport(sc: SparkContext, planner: PlannerClient, counters: Coun
       sorted(counters.snapshot.toMap),
       entries,
       graph,
-      redaction.truncated || answer.path("truncated").asBoolean(false)
+      redaction.truncated || answer.flatMap(_.truncated).contains(true)
     )
   }
 
   /** A planner that is only coming up is not waited for. */
-  private def ask(end: Boolean): JsonNode = {
-    val message = java.util.Map.of[String, Any]("type", "status", "detail", true, "end", end)
+  private def ask(end: Boolean): Option[wire.StatusAnswer] = {
     val answer =
       if (planner.stateName != "up") None
-      else planner.request(message, math.max(waitMillis, sc.conf.get(RegionsConf.plannerDeadline))).toOption
-    answer.filterNot(_.has("error")).foreach(last = _)
+      else planner.request(wire.Status(detail = true, end), math.max(waitMillis, sc.conf.get(RegionsConf.plannerDeadline))).toOption
+    if (answer.isDefined) last = answer
     last
   }
 
-  private def plannerFacts(answer: JsonNode): JsonNode = {
+  private def plannerFacts(answer: Option[wire.StatusAnswer]): JsonNode = {
     val facts = present(
       "healthy" -> (planner.stateName == "up"),
       "state" -> planner.stateName,
@@ -68,7 +65,8 @@ final class StateReport(sc: SparkContext, planner: PlannerClient, counters: Coun
       "storeDir" -> RegionsRuntime.storeDir(sc),
       "reason" -> planner.refusal.map(why => s"${why.code}: ${why.detail}")
     )
-    facts.setAll[ObjectNode](present(asked.map(name => name -> Option(answer.get(name))): _*))
+    answer.foreach(told => facts.setAll[ObjectNode](fieldsOf(told, hidden: _*)))
+    facts
   }
 
   /** Of the application's default session: what another one has set for itself is not seen here. */
@@ -86,8 +84,7 @@ final class StateReport(sc: SparkContext, planner: PlannerClient, counters: Coun
 private object StateReport {
   val waitMillis = 1000L
 
-  /** Of the planner's answer, what is shown. */
-  val asked: Seq[String] =
-    ("pid rssBytes namespace catalog recycle reasons bytes reservedBytes hits commits abandoned evictions errors " +
-      "graphOperators").split(" ").toSeq
+  /** Of the planner's answer, what is told elsewhere. */
+  val hidden: Seq[String] =
+    "version application data entries entryList graph stale truncated decisions stores behind".split(" ").toSeq
 }

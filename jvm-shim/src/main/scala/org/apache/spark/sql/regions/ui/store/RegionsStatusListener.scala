@@ -10,7 +10,7 @@ import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart
 import org.apache.spark.sql.internal.StaticSQLConf
 import org.apache.spark.sql.regions.Guard
-import org.apache.spark.sql.regions.bridge.Frames
+import org.apache.spark.sql.regions.wire.Frames
 import org.apache.spark.sql.regions.ui.Trees._
 import org.apache.spark.sql.regions.ui.events._
 import org.apache.spark.status.{ElementTrackingStore, KVUtils}

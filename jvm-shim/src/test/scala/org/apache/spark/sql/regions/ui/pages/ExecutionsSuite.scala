@@ -5,7 +5,7 @@ import java.util.{Date, UUID}
 import org.apache.spark.{JobExecutionStatus, SparkConf}
 import org.apache.spark.scheduler.SparkListenerEvent
 import org.apache.spark.sql.execution.ui.{SQLAppStatusStore, SQLExecutionUIData}
-import org.apache.spark.sql.regions.bridge.Frames
+import org.apache.spark.sql.regions.wire.Frames
 import org.apache.spark.sql.regions.ui.Trees
 import org.apache.spark.sql.regions.ui.events._
 import org.apache.spark.sql.regions.ui.store.{RegionsStatusListener, RegionsStore}

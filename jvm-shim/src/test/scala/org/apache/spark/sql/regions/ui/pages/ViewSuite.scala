@@ -2,7 +2,7 @@ package org.apache.spark.sql.regions.ui.pages
 
 import scala.xml.NodeSeq
 
-import org.apache.spark.sql.regions.bridge.Frames
+import org.apache.spark.sql.regions.wire.Frames
 import org.apache.spark.sql.regions.ui.Trees._
 
 /** The shell that the view's scripts find their page in. */

@@ -1,0 +1,600 @@
+"""What the driver and the planner say to each other, a struct a message; docs/protocol.md tells what the fields mean.
+
+The driver's side has the same structs in Scala: `schema.py` writes `schema.json` from these, and the build makes case
+classes of it (`scala.py`). A message that does not fit is refused by either side, with the field's name.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+
+from spark_regions.wire.actions import Action
+from spark_regions.wire.base import Long, Record
+
+
+class Asked(Record, frozen=True, kw_only=True, tag_field="type"):
+    """A request: its answer has the same `seq`."""
+
+    seq: int = 0
+
+
+class Told(Record, frozen=True, tag_field="type"):
+    """Something observed: it has no answer."""
+
+
+class Answered(Record, frozen=True, kw_only=True, tag_field="type"):
+    seq: int = 0
+
+
+class Why(Record, frozen=True):
+    """:param code: of `spark_regions.reasons`"""
+
+    code: str
+    detail: str = ""
+
+
+# The handshake: a line on the planner's stdin, a line on its stdout, and the first frame.
+
+
+class Greeting(Record, frozen=True):
+    token: str
+    version: str
+    protocol: int
+    confs: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class Started(Record, frozen=True):
+    """:param error: a code; there is no port then"""
+
+    port: int = 0
+    protocol: int = 0
+    version: str = ""
+    error: str = ""
+    detail: str = ""
+
+
+class Hello(Asked, frozen=True, tag="hello"):
+    token: str
+    protocol: int
+    application: str = ""
+    name: str = ""
+    user: str = ""
+
+
+class HelloAnswer(Answered, frozen=True, tag="hello"):
+    protocol: int
+    version: str
+
+
+class ErrorAnswer(Answered, frozen=True, tag="error"):
+    """Instead of any answer."""
+
+    code: str
+    detail: str = ""
+
+
+# A query is about to run.
+
+
+class Confs(Record, frozen=True):
+    """The confs of one query; `first_use_overhead` is a share of its own work, `ttl_seconds` seconds, others bytes."""
+
+    strategy: str = "markov"
+    max_bytes: Long = 0
+    ttl_seconds: float = 0.0
+    recycle: bool = True
+    persist: bool = True
+    persist_max_bytes: Long = 0
+    window: int = 20
+    first_use_overhead: float = 0.0
+    sharing: bool = False
+    workflow: bool = False
+
+    @property
+    def recycling(self) -> bool:
+        """Whether stored results are read and made."""
+        return self.recycle and self.strategy != "off"
+
+
+class PlanNode(Record, frozen=True):
+    """
+    :param lineage: None where the node has no identifier, and `refusal` says why
+    :param row_bytes: estimated width
+    :param source_bytes: of a leaf, as its source counts it
+    """
+
+    id: int
+    operator: str = ""
+    children: tuple[int, ...] = ()
+    lineage: str | None = None
+    core: str | None = None
+    conjuncts: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    storable: bool = False
+    session: bool = False
+    refusal: Why | None = None
+    row_bytes: float = 0.0
+    source_bytes: Long | None = None
+
+
+class SharedFrame(Record, frozen=True):
+    """A DataFrame of the user's, wider than `node`.
+
+    :param inputs: lineage and bytes of a row of what its joins read
+    """
+
+    ref: str
+    node: int
+    lineage: str
+    core: str
+    conjuncts: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    seen: int = 0
+    held: bool = False
+    row_bytes: float = 0.0
+    inputs: tuple[tuple[str, float], ...] = ()
+
+
+class RepeatedNodes(Record, frozen=True):
+    """Nodes that one subplan can stand in for; lineage, columns and width are the subplan's."""
+
+    nodes: tuple[int, ...]
+    copies: tuple[int, ...]
+    lineage: str
+    core: str
+    conjuncts: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    exact: bool = False
+    exchange: bool = True
+    row_bytes: float = 0.0
+
+
+class SignedQuery(Record, frozen=True):
+    """A plan as it was signed; what a recorded run keeps of a query.
+
+    :param equal: a conjunct to two columns that have the same value in each row that it lets pass
+    """
+
+    nodes: tuple[PlanNode, ...]
+    root: int = 0
+    expressions: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    conjunct_columns: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    equal: dict[str, tuple[str, str]] = msgspec.field(default_factory=dict)
+    shared: tuple[SharedFrame, ...] = ()
+    repeated: tuple[RepeatedNodes, ...] = ()
+
+
+class Decide(Asked, frozen=True, tag="decide"):
+    query: Long
+    plan: SignedQuery
+    confs: Confs
+    application: str = ""
+    session: str = ""
+    mode: str = "apply"
+    parallelism: int = 1
+    offered: int = 0
+    unordered: tuple[tuple[int, str], ...] = ()
+
+
+class DecideAgain(Asked, frozen=True, tag="again"):
+    """About a query whose plan was sent: more of its DataFrames, or what was found of earlier answers.
+
+    :param unordered: nodes, each with an entry or a DataFrame whose rows would come in another order than plain Spark's
+    """
+
+    query: Long
+    offered: int = 0
+    shared: tuple[SharedFrame, ...] = ()
+    unordered: tuple[tuple[int, str], ...] = ()
+
+
+class NodeDecline(Record, frozen=True):
+    node: int
+    code: str
+    detail: str = ""
+
+
+class RegionInput(Record, frozen=True):
+    region: int
+    label: str = ""
+
+
+class Region(Record, frozen=True):
+    id: int
+    rank: int
+    nodes: tuple[int, ...] = ()
+    operators: tuple[str, ...] = ()
+    inputs: tuple[RegionInput, ...] = ()
+    seconds: float | None = None
+
+
+class NumberedRegions(Record, frozen=True):
+    """The query's regions, and the predicted seconds; `step` of `steps` where a recorded run is followed."""
+
+    step: int | None = None
+    steps: int | None = None
+    chosen_seconds: float | None = None
+    plain_seconds: float | None = None
+    regions: tuple[Region, ...] | None = None
+
+
+class Decision(Answered, frozen=True, tag="decision"):
+    """
+    :param sweep: locations of evicted entries whose files the driver must delete
+    :param offer: the driver is to ask again, with so many of the query's DataFrames
+    :param again: the run is still being planned; the driver is to ask again
+    """
+
+    actions: tuple[Action, ...] = ()
+    declines: tuple[NodeDecline, ...] = ()
+    sweep: tuple[str, ...] = ()
+    regions: NumberedRegions | None = None
+    offer: int = 0
+    again: bool = False
+
+
+class Announce(Asked, frozen=True, tag="announce"):
+    """Queries that follow in any order; without any, the batch is over."""
+
+    queries: tuple[Decide, ...] = ()
+
+
+class BatchPlan(Answered, frozen=True, tag="announce"):
+    """
+    :param ranks: positions of the queries
+    :param release: persisted results that the driver drops
+    """
+
+    ranks: tuple[tuple[int, ...], ...] = ()
+    release: tuple[str, ...] = ()
+    chosen_seconds: float | None = None
+    plain_seconds: float | None = None
+    kept: int | None = None
+
+
+class PickledFunction(Record, frozen=True):
+    """:param command: base64"""
+
+    key: str
+    command: str
+    python_version: str = ""
+    hash_seed: str = "0"
+
+
+class DigestFunctions(Asked, frozen=True, tag="digest_udf"):
+    """:param roots: folders and archives in which modules of the user's own can lie"""
+
+    functions: Annotated[tuple[PickledFunction, ...], msgspec.Meta(max_length=1_000)]
+    roots: tuple[str, ...] = ()
+
+
+class FunctionDigest(Record, frozen=True):
+    digest: str | None = None
+    refusal: Why | None = None
+
+
+class FunctionDigests(Answered, frozen=True, tag="digest_udf"):
+    digests: dict[str, FunctionDigest] = msgspec.field(default_factory=dict)
+
+
+# A stage is about to run.
+
+
+class ShuffleRead(Record, frozen=True):
+    """One input of a reduce stage.
+
+    :param bytes: of each partition
+    :param blocks: bytes from each map task, of partitions that may be cut
+    """
+
+    bytes: tuple[Long, ...]
+    rows: tuple[Long, ...]
+    maps: int = 1
+    data_bytes: Long = 0
+    blocks: dict[str, tuple[Long, ...]] = msgspec.field(default_factory=dict)
+    repeatable: bool = False
+
+
+class ReduceStage(Record, frozen=True):
+    operator: str
+    cores: int
+    left: ShuffleRead
+    right: ShuffleRead | None = None
+    salted: bool = False
+    residual: bool = False
+    hashable: bool = False
+    sorts: bool = False
+    task_memory: Long = 0
+    executor_memory: Long = 0
+    reshuffle_bytes: Long = 0
+
+
+class AdaptiveSizes(Record, frozen=True):
+    advisory_bytes: Long
+    min_bytes: Long
+    parallelism_first: bool
+
+
+class DecideSkew(Asked, frozen=True, tag="skew"):
+    """
+    :param shape: digest of the stage's operators
+    :param lineage: of its rows
+    """
+
+    stage: ReduceStage
+    adaptive: AdaptiveSizes
+    query: Long = 0
+    strategy: str = "cost"
+    deadline_seconds: float = 0.2
+    shape: str = ""
+    lineage: str | None = None
+
+
+class HeavyKey(Record, frozen=True):
+    """:param share: of the rows; at most `error` off"""
+
+    key: str
+    share: Annotated[float, msgspec.Meta(ge=0, le=1)]
+    error: Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+class SplitPartition(Record, frozen=True):
+    """A partition whose rows go to `helpers` tasks; docs/skew.md.
+
+    :param maps: map tasks of each helper, half-open; empty: round robin
+    """
+
+    partition: int
+    helpers: int
+    spread: str
+    replicate: str | None = None
+    unmatched: bool = False
+    hashed: bool = False
+    maps: tuple[tuple[int, int], ...] = ()
+
+
+class SkewDecline(Record, frozen=True):
+    kind: str
+    code: str
+    detail: str = ""
+
+
+class SkewPlan(Record, frozen=True):
+    """docs/skew.md; seconds from the stage's start to its last task's end.
+
+    :param tasks: what each reads: partitions, each with the number of the slice, 0 where it is not split
+    """
+
+    kind: str
+    partitions: tuple[SplitPartition, ...] = ()
+    tasks: tuple[tuple[tuple[int, int], ...], ...] = ()
+    predicted_makespan: float = 0.0
+    plain_makespan: float = 0.0
+    balanced_bound: float = 0.0
+    reason: str = ""
+    detail: str = ""
+    declines: tuple[SkewDecline, ...] = ()
+
+
+class SkewDecision(Answered, frozen=True, tag="skew"):
+    """
+    :param learned: by what the stage took when it last ran
+    :param keys: where they were counted on the very same rows
+    """
+
+    spec: SkewPlan
+    learned: bool = False
+    keys: tuple[HeavyKey, ...] | None = None
+
+
+# How the planner is.
+
+
+class Status(Asked, frozen=True, tag="status"):
+    """:param end: nobody asks again, so that everything is read anew"""
+
+    detail: bool = False
+    end: bool = False
+
+
+class EntryGraph(Record, frozen=True):
+    nodes: tuple[Any, ...] = ()
+    edges: tuple[tuple[str, str], ...] = ()
+
+
+class StatusAnswer(Answered, frozen=True, tag="status"):
+    """
+    :param behind: observations that the catalog does not have yet
+    :param stale: another request will find more
+    """
+
+    version: str
+    pid: int
+    rss_bytes: Long
+    application: str
+    namespace: str
+    catalog: str
+    data: str
+    recycle: str
+    reasons: tuple[Why, ...] = ()
+    entries: int = 0
+    bytes: Long = 0
+    reserved_bytes: Long = 0
+    evictions: int = 0
+    behind: int = 0
+    decisions: int = 0
+    hits: int = 0
+    stores: int = 0
+    commits: int = 0
+    abandoned: int = 0
+    errors: int = 0
+    entry_list: tuple[Any, ...] | None = None
+    graph: EntryGraph | None = None
+    graph_operators: int | None = None
+    stale: bool | None = None
+    truncated: bool | None = None
+
+
+# What was observed.
+
+
+class RanNode(Record, frozen=True):
+    """
+    :param seconds: task-seconds of the node alone
+    :param region: Spark's stage that made its rows
+    :param exchange: what Spark materialized above it, and the bytes that a shuffle wrote
+    """
+
+    id: int
+    operator: str = ""
+    children: tuple[int, ...] = ()
+    lineage: str | None = None
+    core: str | None = None
+    conjuncts: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    rows: Long | None = None
+    bytes: Long | None = None
+    seconds: float | None = None
+    region: int | None = None
+    exchange: str | None = None
+    exchange_bytes: Long | None = None
+
+
+class RanLoad(Record, frozen=True):
+    entry: str
+    seconds: float | None = None
+    rows: Long | None = None
+    bytes: Long | None = None
+
+
+class Executed(Told, frozen=True, tag="executed"):
+    """A query has ended.
+
+    :param outcome: "ok" or "failed"
+    """
+
+    query: Long
+    outcome: str
+    seconds: float = 0.0
+    task_seconds: float = 0.0
+    nodes: tuple[RanNode, ...] = ()
+    loads: tuple[RanLoad, ...] = ()
+
+
+class Committed(Told, frozen=True, tag="committed"):
+    """An entry's manifest is on disk."""
+
+    entry: str
+    query: Long
+    rows: Long
+    bytes: Long
+    files: int = 0
+    seconds: float = 0.0
+
+
+class Abandoned(Told, frozen=True, tag="abandoned"):
+    entry: str
+    query: Long
+    code: str
+    detail: str = ""
+
+
+class Invalid(Told, frozen=True, tag="invalid"):
+    """A reader found the entry unusable."""
+
+    entry: str
+    query: Long
+    code: str
+    detail: str = ""
+
+
+class Released(Told, frozen=True, tag="released"):
+    """A lease ends."""
+
+    entry: str
+    query: Long
+
+
+class Persisted(Told, frozen=True, tag="persisted"):
+    """:param seconds: task-seconds that keeping it took, where its format counts them"""
+
+    entry: str
+    query: Long
+    bytes: Long
+    seconds: float | None = None
+
+
+class Dropped(Told, frozen=True, tag="dropped"):
+    entry: str
+    query: Long
+    code: str = ""
+    detail: str = ""
+
+
+class RanTask(Record, frozen=True):
+    """
+    :param partitions: empty where it read slices
+    :param spilled: bytes in memory that it put aside
+    """
+
+    bytes: Long
+    rows: Long
+    seconds: float
+    spilled: Long = 0
+    partitions: tuple[int, ...] = ()
+
+
+class RanStage(Told, frozen=True, tag="stage"):
+    """:param bytes: of each partition, all inputs together"""
+
+    shape: str
+    bytes: tuple[Long, ...]
+    rows: tuple[Long, ...]
+    tasks: tuple[RanTask, ...]
+    lineage: str | None = None
+    query: Long = 0
+
+
+class CountedKeys(Told, frozen=True, tag="keys"):
+    shape: str
+    operator: str
+    keys: tuple[HeavyKey, ...] = ()
+    lineage: str | None = None
+    query: Long = 0
+
+
+class Heartbeat(Told, frozen=True, tag="heartbeat"):
+    """Every 30 s."""
+
+
+class End(Told, frozen=True, tag="end"):
+    """The regular end of the application."""
+
+
+Request = Hello | Decide | DecideAgain | Announce | DigestFunctions | DecideSkew | Status
+Event = (
+    Executed
+    | Committed
+    | Abandoned
+    | Invalid
+    | Released
+    | Persisted
+    | Dropped
+    | RanStage
+    | CountedKeys
+    | Heartbeat
+    | End
+)
+ANSWERS: dict[type[Asked], type[Answered]] = {
+    Hello: HelloAnswer,
+    Decide: Decision,
+    DecideAgain: Decision,
+    Announce: BatchPlan,
+    DigestFunctions: FunctionDigests,
+    DecideSkew: SkewDecision,
+    Status: StatusAnswer,
+}
+"""What each request is answered with, where it is not an `ErrorAnswer`."""
+Answer = HelloAnswer | ErrorAnswer | Decision | BatchPlan | FunctionDigests | SkewDecision | StatusAnswer

@@ -1,0 +1,39 @@
+"""`python -m spark_regions.wire.schema` writes schema.json: the messages as the shim's build reads them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, get_args
+
+import msgspec
+
+from spark_regions.wire import actions, messages
+
+FILE = Path(__file__).with_name("schema.json")
+
+
+def schema() -> dict[str, Any]:
+    """JSON Schema of every record, by its name; which belong together, and what a request is answered with."""
+    unions = {
+        "Request": messages.Request,
+        "Event": messages.Event,
+        "Answer": messages.Answer,
+        "Action": actions.Action,
+        "NodeAction": actions.NodeAction,
+    }
+    roots = (*unions.values(), messages.Greeting, messages.Started)
+    _, records = msgspec.json.schema_components(roots, ref_template="{name}")
+    return {
+        "unions": {name: [each.__name__ for each in get_args(union)] for name, union in unions.items()},
+        "answers": {asked.__name__: answered.__name__ for asked, answered in messages.ANSWERS.items()},
+        "records": records,
+    }
+
+
+def text() -> str:
+    return json.dumps(schema(), indent=1, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    FILE.write_text(text(), encoding="utf-8")
