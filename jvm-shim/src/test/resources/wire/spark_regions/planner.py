@@ -47,13 +47,15 @@ def serve(server, token, version):
     observed = 0
     while (message := read(stream)) is not None:
         log(message)
-        if message["type"] == "observe":
+        if "seq" not in message:
             observed += 1
             continue
         count += 1
         if message["type"] == "status":
             pages = int(Path("/proc/self/statm").read_text().split()[1])
-            write(stream, {"type": "status", "seq": message["seq"], "rssBytes": pages * 4096, "entries": 0, "bytes": 0})
+            facts = {"version": version, "pid": os.getpid(), "rssBytes": pages * 4096}
+            names = dict.fromkeys(("application", "namespace", "catalog", "data", "recycle"), "")
+            write(stream, {"type": "status", "seq": message["seq"], **facts, **names})
             continue
         if MODE == "slow":
             time.sleep(0.3)
@@ -66,7 +68,8 @@ def serve(server, token, version):
             continue
         if MODE == "die":
             os._exit(3)
-        write(stream, {"type": "echo", "seq": message["seq"], "said": message.get("say"), "observed": observed})
+        said = {"said": {"digest": message["roots"][0]}, "observed": {"digest": str(observed)}}
+        write(stream, {"type": "digest_udf", "seq": message["seq"], "digests": said})
 
 
 def main():

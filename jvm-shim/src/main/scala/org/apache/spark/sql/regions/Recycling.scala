@@ -98,9 +98,12 @@ final class Recycling(
   /** That an entry cannot be read, or will not be there. */
   def tell(event: wire.Event): Unit = {
     event match {
-      case wire.Abandoned(entry, query, code, detail) => events.entry(entry, "abandoned", query, why = Refusal(code, detail))
-      case wire.Invalid(entry, query, code, detail) => events.entry(entry, "invalid", query, why = Refusal(code, detail))
-      case wire.Dropped(entry, query, code, detail) => events.entry(entry, "dropped", query, why = Refusal(code, detail))
+      case wire.Abandoned(entry, query, code, detail) =>
+        events.entry(entry, "abandoned", query, why = Refusal(code, detail))
+      case wire.Invalid(entry, query, code, detail) =>
+        events.entry(entry, "invalid", query, why = Refusal(code, detail))
+      case wire.Dropped(entry, query, code, detail) =>
+        events.entry(entry, "dropped", query, why = Refusal(code, detail))
       case _ =>
     }
     planner.observe(event)

@@ -66,9 +66,10 @@ final class PlannerProcess(process: Process, errors: StderrLog) extends Logging 
       case Some(text) =>
         val started =
           try Frames.json.readTree(text) match {
-            case null => Started()
-            case line => Started.codec.read(line, "")
-          } catch { case _: IOException => Started() }
+              case null => Started()
+              case line => Started.codec.read(line, "")
+            }
+          catch { case _: IOException => Started() }
         if (started.error.nonEmpty) throw new PlannerStartException(Refusal(started.error, started.detail))
         if (started.port == 0) throw notStartable(s"expected a line with a port, found '${text.take(200)}'")
         started

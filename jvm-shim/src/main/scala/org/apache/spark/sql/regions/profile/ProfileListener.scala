@@ -6,7 +6,7 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.scheduler._
 import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.execution.ui.{SparkListenerSQLExecutionEnd, SparkListenerSQLExecutionStart}
-import org.apache.spark.sql.regions.{wire, Guard}
+import org.apache.spark.sql.regions.{Guard, wire}
 
 /**
  * Follows executions, stages and tasks, and tells `observe` what each signed query really did, and `ran` also which plans of it ran, and in which

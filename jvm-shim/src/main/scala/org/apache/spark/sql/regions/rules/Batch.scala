@@ -9,7 +9,10 @@ import org.apache.spark.sql.regions._
 object Batch {
 
   /** What the planner makes of queries on `frames`; none of them runs here. Kept results of an earlier batch are released. */
-  def announce(runtime: RegionsRuntime, session: SparkSession, frames: Seq[DataFrame]): Either[Refusal, wire.BatchPlan] =
+  def announce(
+      runtime: RegionsRuntime,
+      session: SparkSession,
+      frames: Seq[DataFrame]): Either[Refusal, wire.BatchPlan] =
     session match {
       case known: classic.SparkSession =>
         val message = wire.Announce(frames.flatMap(request(runtime, known, _)))

@@ -67,7 +67,8 @@ private[rules] object DecideRequest {
     p.seen,
     p.held.nonEmpty,
     width(p.columns.map(_._2)),
-    joined(p.signed))
+    joined(p.signed)
+  )
 
   private def node(n: SignedNode): wire.PlanNode = {
     val common = wire.PlanNode(

@@ -120,7 +120,8 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
     val deadline = math.max(DecideRequest.deadlineMillis(session, signed), runtime.patience.millis)
     // The planner has the plan from the first time on.
     val answer =
-      if (sent) runtime.planner.request(wire.DecideAgain(query, offers, shared.map(DecideRequest.frame), unordered), deadline)
+      if (sent)
+        runtime.planner.request(wire.DecideAgain(query, offers, shared.map(DecideRequest.frame), unordered), deadline)
       else runtime.planner.request(DecideRequest(session, runtime, query, signed, shared, offers, repeated), deadline)
     sent = true
     notes.plannerSeconds += (System.nanoTime() - began) / 1e9

@@ -7,7 +7,7 @@ import scala.jdk.OptionConverters._
 
 import org.apache.spark.SparkContext
 import org.apache.spark.api.python.PythonFunction
-import org.apache.spark.sql.regions.{wire, Newest, Planner, Refusal}
+import org.apache.spark.sql.regions.{Newest, Planner, Refusal, wire}
 
 /**
  * Asks the planner for the digests of Python functions, each once: PySpark keeps the pickled function as long as the user keeps
@@ -42,7 +42,8 @@ final class PlannerUdfDigests(sc: SparkContext, planner: Planner, deadlineMillis
     functions.toSeq.sortBy(_._1).map { case (key, f) =>
       wire.PickledFunction(key, Base64.getEncoder.encodeToString(f.command.toArray), f.pythonVer, hashSeed(f))
     },
-    roots)
+    roots
+  )
 }
 
 private object PlannerUdfDigests {

@@ -4,7 +4,7 @@ import org.apache.spark.SparkContext
 import org.apache.spark.internal.config.MEMORY_FRACTION
 import org.apache.spark.sql.execution.SortExec
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.regions.{wire, KeyFrequency, RegionsConf}
+import org.apache.spark.sql.regions.{KeyFrequency, RegionsConf, wire}
 
 /** The `skew` message of docs/protocol.md. */
 private[skew] object SkewRequest {
@@ -126,6 +126,7 @@ private[skew] object SkewRequest {
     wire.AdaptiveSizes(
       if (coalesces) conf.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES) else 0L,
       if (coalesces) conf.getConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_SIZE) else 0L,
-      conf.getConf(SQLConf.COALESCE_PARTITIONS_PARALLELISM_FIRST))
+      conf.getConf(SQLConf.COALESCE_PARTITIONS_PARALLELISM_FIRST)
+    )
   }
 }

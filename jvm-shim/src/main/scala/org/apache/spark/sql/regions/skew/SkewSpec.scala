@@ -1,6 +1,6 @@
 package org.apache.spark.sql.regions.skew
 
-import org.apache.spark.sql.regions.{wire, Refusal}
+import org.apache.spark.sql.regions.{Refusal, wire}
 
 /**
  * A partition whose rows go to several tasks.

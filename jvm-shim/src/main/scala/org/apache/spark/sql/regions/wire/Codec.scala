@@ -61,12 +61,15 @@ object Codec {
     }
   )
 
-  def union[A](tag: String, name: String)(writes: (JsonGenerator, A) => Unit, members: (String, Codec[_ <: A])*): Codec[A] = {
+  def union[A](tag: String, name: String)(
+      writes: (JsonGenerator, A) => Unit,
+      members: (String, Codec[_ <: A])*): Codec[A] = {
     val byTag = members.toMap
     of(
       writes,
       (node, at) =>
-        byTag.get(node.path(tag).asText).fold(expected(byTag.keys.mkString(" or "), node.path(tag), s"$at$name.$tag"): A)(
+        byTag.get(node.path(tag).asText).fold(expected(byTag.keys.mkString(" or "), node.path(tag),
+            s"$at$name.$tag"): A)(
           _.read(node, at)))
   }
 
@@ -75,9 +78,13 @@ object Codec {
   implicit val flag: Codec[Boolean] =
     of(_.writeBoolean(_), (node, at) => if (node.isBoolean) node.asBoolean else expected("true or false", node, at))
   implicit val int: Codec[Int] =
-    of(_.writeNumber(_), (node, at) => if (node.canConvertToExactIntegral && node.canConvertToInt) node.asInt else expected("an Int", node, at))
+    of(_.writeNumber(_),
+      (node, at) =>
+        if (node.canConvertToExactIntegral && node.canConvertToInt) node.asInt else expected("an Int", node, at))
   implicit val long: Codec[Long] =
-    of(_.writeNumber(_), (node, at) => if (node.canConvertToExactIntegral && node.canConvertToLong) node.asLong else expected("a Long", node, at))
+    of(_.writeNumber(_),
+      (node, at) =>
+        if (node.canConvertToExactIntegral && node.canConvertToLong) node.asLong else expected("a Long", node, at))
   implicit val double: Codec[Double] =
     of(_.writeNumber(_), (node, at) => if (node.isNumber) node.asDouble else expected("a number", node, at))
 

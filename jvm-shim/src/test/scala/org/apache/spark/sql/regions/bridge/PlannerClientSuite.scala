@@ -1,13 +1,11 @@
 package org.apache.spark.sql.regions.bridge
 
 import java.nio.file.{Files, Path, Paths}
-import java.util.{Map => JMap}
 
 import scala.jdk.CollectionConverters._
 
-import com.fasterxml.jackson.databind.JsonNode
-
 import org.apache.spark.sql.regions.Refusal
+import org.apache.spark.sql.regions.wire.{DigestFunctions, Executed, Frames, Hello}
 
 /** Real processes and real sockets: wire/spark_regions/planner.py is the other end. */
 class PlannerClientSuite extends munit.FunSuite {
@@ -17,7 +15,7 @@ class PlannerClientSuite extends munit.FunSuite {
     command = Seq("python3", "-P", "-m", "spark_regions.planner"),
     version = "0.1.0",
     confs = Map("spark.regions.recycle.dir" -> "/tmp/x"),
-    hello = () => Map("application" -> "app-1", "name" -> "test", "user" -> "me"),
+    hello = Hello(_, PlannerClient.protocol, "app-1", "test", "me"),
     startupDeadlineMillis = 10000,
     environment = Map("PYTHONPATH" -> folder, "WIRE_MODE" -> mode) ++ log.map(path => "WIRE_LOG" -> path.toString)
   )
@@ -29,8 +27,10 @@ class PlannerClientSuite extends munit.FunSuite {
     finally client.close()
   }
 
-  private def ask(client: PlannerClient, say: String, deadline: Long = 2000): Either[Refusal, JsonNode] =
-    client.request(JMap.of("type", "decide", "say", say), deadline)
+  /** The other end answers with what was said, and with how many events it had heard. */
+  private def ask(client: PlannerClient, say: String, deadline: Long = 2000): Either[Refusal, Map[String, String]] =
+    client.request(DigestFunctions(Nil, Seq(say)), deadline)
+      .map(_.digests.map { case (name, found) => name -> found.digest.getOrElse("") })
 
   private def eventually[T](millis: Long)(body: => Option[T]): T = {
     val end = System.nanoTime() + millis * 1000000
@@ -42,13 +42,13 @@ class PlannerClientSuite extends munit.FunSuite {
     result.getOrElse(fail(s"not within $millis ms"))
   }
 
-  private def code(answer: Either[Refusal, JsonNode]): String = answer.swap.map(_.code).getOrElse(s"$answer")
+  private def code(answer: Either[Refusal, Any]): String = answer.swap.map(_.code).getOrElse(s"$answer")
 
   test("a request waits for the start and gets its answer; the token and the confs went over stdin") {
     val log = Files.createTempFile("wire", ".log")
     withClient(settings("late", Some(log))) { client =>
       val answer = ask(client, "hällo").toOption.get
-      assertEquals(answer.get("said").asText, "hällo")
+      assertEquals(answer("said"), "hällo")
       assertEquals(client.stateName, "up")
       val lines = Files.readAllLines(log).asScala.map(Frames.json.readTree(_))
       assertEquals(lines(0).get("confs").get("spark.regions.recycle.dir").asText, "/tmp/x")
@@ -60,8 +60,8 @@ class PlannerClientSuite extends munit.FunSuite {
   test("a request is answered after everything observed before it") {
     withClient(settings("echo")) { client =>
       assert(ask(client, "up").isRight)
-      (1 to 500).foreach(i => client.observe(JMap.of("type", "observe", "event", "executed", "query", i)))
-      assertEquals(ask(client, "x").toOption.get.get("observed").asInt, 500)
+      (1 to 500).foreach(i => client.observe(Executed(i, "ok")))
+      assertEquals(ask(client, "x").map(_("observed")), Right("500"))
       assertEquals(client.observationsDropped, 0L)
     }
   }
@@ -70,7 +70,7 @@ class PlannerClientSuite extends munit.FunSuite {
     withClient(settings("slow-once")) { client =>
       eventually(10000)(Some(client.stateName).filter(_ == "up"))
       assertEquals(code(ask(client, "first", 100)), "PLANNER_DEADLINE")
-      assertEquals(ask(client, "second").toOption.get.get("said").asText, "second")
+      assertEquals(ask(client, "second").map(_("said")), Right("second"))
     }
   }
 
@@ -100,7 +100,7 @@ class PlannerClientSuite extends munit.FunSuite {
     withClient(settings("hang").copy(queueLimit = 1000)) { client =>
       eventually(10000)(Some(client.stateName).filter(_ == "up"))
       ask(client, "x", 50)
-      val event: JMap[String, Any] = JMap.of("type", "observe", "event", "executed", "filler", "x" * 20000)
+      val event = Executed(1, "x" * 20000)
       val began = System.nanoTime()
       (1 to 3000).foreach(_ => client.observe(event))
       assert(System.nanoTime() - began < 5000000000L)
@@ -195,7 +195,7 @@ class PlannerClientSuite extends munit.FunSuite {
       client.pid.get
     }
     eventually(1500)(Some(pid).filterNot(alive))
-    assert(Files.readString(log).contains("\"event\": \"end\""))
+    assert(Files.readString(log).contains("\"type\": \"end\""))
     val silent = withClient(settings("silent"))(client => eventually(5000)(client.pid))
     eventually(2500)(Some(silent).filterNot(alive))
   }
@@ -204,7 +204,7 @@ class PlannerClientSuite extends munit.FunSuite {
     val log = Files.createTempFile("wire", ".log")
     withClient(settings("echo", Some(log)).copy(heartbeatMillis = 50)) { client =>
       assert(ask(client, "x").isRight)
-      eventually(3000)(Some(Files.readString(log)).filter(_.contains("\"event\": \"heartbeat\"")))
+      eventually(3000)(Some(Files.readString(log)).filter(_.contains("\"type\": \"heartbeat\"")))
     }
   }
 
@@ -224,7 +224,7 @@ class PlannerClientSuite extends munit.FunSuite {
         val wrong = new java.util.concurrent.atomic.AtomicInteger()
         val thread = new Thread(() =>
           (1 to 50).foreach { i =>
-            if (!ask(client, s"$t-$i", 10000).exists(_.get("said").asText == s"$t-$i")) wrong.incrementAndGet()
+            if (!ask(client, s"$t-$i", 10000).exists(_("said") == s"$t-$i")) wrong.incrementAndGet()
           })
         thread.start()
         thread -> wrong

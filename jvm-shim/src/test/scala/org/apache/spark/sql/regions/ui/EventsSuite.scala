@@ -99,11 +99,12 @@ class EventsSuite extends munit.FunSuite {
   }
 
   test("entries and graph stay within bounds whatever the planner sends") {
-    val many = (1 to 3000).map(i => s"""{"entry":"e$i","lineage":"l$i"}""").mkString("[", ",", "]")
-    val edges = (1 to 9000).map(i => s"""["a$i","b$i"]""").mkString("[", ",", "]")
+    val many = (1 to 3000).map(i => tree(s"""{"entry":"e$i","lineage":"l$i"}"""))
+    val edges = (1 to 9000).map(i => s"a$i" -> s"b$i")
+    val status = wire.StatusAnswer("", 1, 0, "", "", "", "", "on")
     val cut = texts()
     val (entries, graph) =
-      EventBodies.listed(tree(s"""{"entryList":$many,"graph":{"nodes":$many,"edges":$edges}}"""), cut)
+      EventBodies.listed(status.copy(entryList = Some(many), graph = Some(wire.EntryGraph(many, edges))), cut)
     assertEquals((entries.size, graph.get("nodes").size, graph.get("edges").size), (500, 500, 2000))
     assert(cut.truncated)
   }
@@ -113,7 +114,7 @@ class EventsSuite extends munit.FunSuite {
     assertEquals(savings.decided(decision(0, "")), None)
     assertEqualsDouble(savings.predictedSeconds, 0, 1e-9)
     val plans = RanPlans(Seq(7), Map(LoadMark(7, 2, "e1") -> Observed(Some(5), None, Some(0.5))))
-    val message = java.util.Map.of[String, Any]("query", 7L, "outcome", "ok", "seconds", 1.0)
+    val message = wire.Executed(7, "ok", 1.0)
     val ran = EventBodies.ran(message, Seq(7), savings.ran(plans, 4, failed = false), 4, 1, texts())
     assertEqualsDouble(ran.loads.at("/0/saved").asDouble, 2 - 0.5 / 2, 1e-9)
     assertEqualsDouble(savings.measuredSeconds, 1.75, 1e-9)

@@ -1,7 +1,7 @@
 package org.apache.spark.sql.regions.rules.actions
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
-import org.apache.spark.sql.regions.{wire, Refusal, SignedNode}
+import org.apache.spark.sql.regions.{Refusal, SignedNode, wire}
 import org.apache.spark.sql.regions.exec.StoredLayout
 import org.apache.spark.sql.regions.rules.{OrderCheck, SharedPoint}
 

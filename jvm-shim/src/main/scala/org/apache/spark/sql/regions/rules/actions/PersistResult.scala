@@ -1,7 +1,7 @@
 package org.apache.spark.sql.regions.rules.actions
 
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
-import org.apache.spark.sql.regions.{wire, Counters, Refusal, SignedNode}
+import org.apache.spark.sql.regions.{Counters, Refusal, SignedNode, wire}
 import org.apache.spark.sql.regions.exec.StoredLayout
 import org.apache.spark.sql.regions.rules.{OrderCheck, SharedPoint}
 

@@ -3,7 +3,7 @@ package org.apache.spark.sql.regions.rules.actions
 import org.apache.hadoop.conf.Configuration
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
-import org.apache.spark.sql.regions.{wire, Counters, Refusal, SignedNode}
+import org.apache.spark.sql.regions.{Counters, Refusal, SignedNode, wire}
 import org.apache.spark.sql.regions.exec.StoredLayout
 import org.apache.spark.sql.regions.profile.PersistUse
 import org.apache.spark.sql.regions.rules.OrderCheck
@@ -15,7 +15,11 @@ private[rules] object ReadPersisted extends ReadingApplier[wire.ReadPersisted] {
   protected def lost(action: wire.ReadPersisted, query: Long, refusal: Refusal): wire.Event =
     wire.Dropped(action.entry, query, refusal.code, refusal.detail)
 
-  def apply(query: Applying, node: SignedNode, plan: LogicalPlan, action: wire.ReadPersisted): Either[Refusal, LogicalPlan] = {
+  def apply(
+      query: Applying,
+      node: SignedNode,
+      plan: LogicalPlan,
+      action: wire.ReadPersisted): Either[Refusal, LogicalPlan] = {
     query.runtime.counters.add(Counters.recalls)
     apply(query, node, action.entry, action.release, computes = false)
   }

@@ -1,7 +1,7 @@
 package org.apache.spark.sql.regions.rules.actions
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
-import org.apache.spark.sql.regions.{wire, Counters, Refusal, SignedNode}
+import org.apache.spark.sql.regions.{Counters, Refusal, SignedNode, wire}
 
 /** A subplan with the rows of the node and the columns of its whole group; Spark reuses the exchange on top of it. */
 private[rules] object ShareSubplan extends ActionApplier[wire.Share] {

@@ -2,7 +2,7 @@ package org.apache.spark.sql.regions.rules.actions
 
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
-import org.apache.spark.sql.regions.{wire, Refusal, Signature, SignedNode}
+import org.apache.spark.sql.regions.{Refusal, Signature, SignedNode, wire}
 import org.apache.spark.sql.regions.exec.Layout
 import org.apache.spark.sql.regions.rules._
 

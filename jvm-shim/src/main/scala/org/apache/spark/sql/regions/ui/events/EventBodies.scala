@@ -2,7 +2,7 @@ package org.apache.spark.sql.regions.ui.events
 
 import com.fasterxml.jackson.databind.JsonNode
 
-import org.apache.spark.sql.regions.{wire, Decision, SignedNode}
+import org.apache.spark.sql.regions.{Decision, SignedNode, wire}
 import org.apache.spark.sql.regions.profile.Observed
 import org.apache.spark.sql.regions.ui.Trees._
 import org.apache.spark.sql.regions.wire.Frames
@@ -50,7 +50,7 @@ object EventBodies {
     // Without what names the node, which the decision's event has.
     val nodes = redaction.first(event.nodes, mostNodes).map(node =>
       Frames.tree(wire.RanNode(node.id, rows = node.rows, bytes = node.bytes, seconds = node.seconds,
-        region = node.region, exchange = node.exchange, exchangeBytes = node.exchangeBytes)))
+          region = node.region, exchange = node.exchange, exchangeBytes = node.exchangeBytes)))
     val loads = redaction.first(came.loads, mostActions).map { load =>
       val Observed(rows, bytes, seconds) = load.observed
       present(

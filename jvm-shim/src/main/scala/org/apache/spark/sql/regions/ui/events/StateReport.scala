@@ -5,7 +5,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode
 
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.regions.{wire, Counters, RegionsConf, RegionsRuntime, Shim}
+import org.apache.spark.sql.regions.{Counters, RegionsConf, RegionsRuntime, Shim, wire}
 import org.apache.spark.sql.regions.bridge.PlannerClient
 import org.apache.spark.sql.regions.ui.Trees._
 
@@ -48,7 +48,8 @@ final class StateReport(sc: SparkContext, planner: PlannerClient, counters: Coun
   private def ask(end: Boolean): Option[wire.StatusAnswer] = {
     val answer =
       if (planner.stateName != "up") None
-      else planner.request(wire.Status(detail = true, end), math.max(waitMillis, sc.conf.get(RegionsConf.plannerDeadline))).toOption
+      else planner.request(
+        wire.Status(detail = true, end), math.max(waitMillis, sc.conf.get(RegionsConf.plannerDeadline))).toOption
     if (answer.isDefined) last = answer
     last
   }
