@@ -126,5 +126,12 @@ def test_nor_does_the_shim() -> None:
     assert [each for each in found if each.split()[0] not in MANIFESTS] == []
 
 
-MANIFESTS = ("Manifest.scala", "TeeWriter.scala", "RegionsApi.scala", "WhyNot.scala", "RegionsConf.scala", "SourceDigest.scala")
+MANIFESTS = (
+    "Manifest.scala",
+    "TeeWriter.scala",
+    "RegionsApi.scala",
+    "WhyNot.scala",
+    "RegionsConf.scala",
+    "SourceDigest.scala",
+)
 """Files with keys of their own: what lies beside a stored result, what Python calls, confs, options of a source."""
