@@ -1,4 +1,4 @@
-"""What an application reports of its queries and entries, an `observe` event each, and what is learned of it."""
+"""What an application reports of its queries and entries, an event each, and what is learned of it."""
 
 from __future__ import annotations
 

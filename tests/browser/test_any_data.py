@@ -208,6 +208,7 @@ def test_text_from_data_stays_text(reader: Reader) -> None:
 
 
 def test_a_page_that_cannot_be_drawn_says_so(reader: Reader) -> None:
+    reader.browser.get_log("browser")  # of pages before
     html = reader.drawn(shell("execution", {"executionId": 3, "queries": 7}, "test") + "<!-- broken -->")
     assert 'role="alert"' not in html and "Nothing is known of it" in html
     html = reader.drawn(shell("cache", {"asOf": 0}, "test"))
