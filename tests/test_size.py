@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-CEILING = 37_900
+CEILING = 37_950
 SIZE = {"spark_regions": ("*.py", "*.js"), "jvm-shim/src/main": ("*.scala", "*.js")}
 
 
