@@ -9,7 +9,7 @@ import scala.reflect.ClassTag
 import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.SparkConf
-import org.apache.spark.internal.config.{ConfigBindingPolicy, ConfigEntry, OptionalConfigEntry, TypedConfigBuilder}
+import org.apache.spark.internal.config.{ConfigEntry, OptionalConfigEntry, TypedConfigBuilder}
 import org.apache.spark.network.util.ByteUnit
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.regions.wire.Frames
@@ -43,9 +43,8 @@ object RegionsConf {
       if (text("default").isEmpty && text("kind") != "string") conf.createOptional
       else conf.createWithDefaultString(text("default"))
     val keyed = if (text("when") == "startup") SQLConf.buildStaticConf(text("key")) else SQLConf.buildConf(text("key"))
-    val builder = texts("aliases").foldLeft(keyed)(_.withAlternative(_)).doc(text("doc")).version(since)
-      // A view that was created with other values must not bring them back.
-      .withBindingPolicy(ConfigBindingPolicy.NOT_APPLICABLE)
+    val aliased = texts("aliases").foldLeft(keyed)(_.withAlternative(_))
+    val builder = SparkMinor.unbound(aliased.doc(text("doc")).version(since))
     val least = key.get("minimum").asLong(Long.MinValue)
     val (choices, pattern, requirement) = (texts("choices").toSet, text("pattern"), text("requirement"))
     text("kind") match {

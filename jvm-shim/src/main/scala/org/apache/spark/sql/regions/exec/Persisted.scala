@@ -10,7 +10,7 @@ import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.QueryExecution
 import org.apache.spark.sql.execution.columnar.{CachedRDDBuilder, InMemoryRelation}
 import org.apache.spark.sql.execution.metric.SQLMetrics
-import org.apache.spark.sql.regions.{Refusal, Tags}
+import org.apache.spark.sql.regions.{Refusal, SparkMinor, Tags}
 import org.apache.spark.sql.regions.rules.OptimizerRuns
 import org.apache.spark.storage.StorageLevel
 
@@ -70,7 +70,7 @@ final class Persisted {
 
   /** Bytes in memory and on disk, once all of its partitions have been computed. */
   def bytes(entry: String): Option[Long] = synchronized(Option(held.get(entry))).map(_.relation.cacheBuilder)
-    .filter(_.isCachedColumnBuffersLoaded).map(_.materializedSizeInBytes)
+    .filter(_.isCachedColumnBuffersLoaded).map(SparkMinor.cachedBytes)
 
   /** Task-seconds that keeping it took, where its format counts them. */
   def seconds(entry: String): Option[Double] = synchronized(Option(held.get(entry)))

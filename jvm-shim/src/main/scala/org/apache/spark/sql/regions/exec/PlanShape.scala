@@ -15,6 +15,7 @@ import org.apache.spark.sql.execution.joins._
 import org.apache.spark.sql.execution.python.EvalPythonExec
 import org.apache.spark.sql.execution.window.{WindowExec, WindowGroupLimitExec}
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.regions.SparkMinor
 import org.apache.spark.sql.regions.rules.Digest
 import org.apache.spark.sql.types._
 
@@ -55,7 +56,7 @@ private[regions] object PlanShape {
         conf.filesOpenCostInBytes.toString,
         conf.filesMaxPartitionNum.toString,
         bucketed,
-        scan.markedForSingleTaskExecution.toString
+        SparkMinor.oneTask(scan).toString
       ) ++
         listed.flatMap(file => Seq(file.getPath.toString, file.getLen.toString))
     )

@@ -1,7 +1,7 @@
 package org.apache.spark.sql.regions.exec
 
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
-import org.apache.spark.sql.regions.Refusal
+import org.apache.spark.sql.regions.{Refusal, SparkMinor}
 import org.apache.spark.sql.types._
 
 /** Which types an entry can hold exactly, and the Parquet form they take. */
@@ -41,12 +41,12 @@ object StorableTypes {
     case MapType(key, value, _) => problem(key).orElse(problem(value))
     // A user-defined type would have to be instantiated from the name that the manifest gives.
     case udt: UserDefinedType[_] => Some(s"user-defined type ${udt.catalogString}")
-    case time: TimeType if time.precision > TimeType.MICROS_PRECISION => Some(time.catalogString)
     case BooleanType | ByteType | ShortType | IntegerType | LongType | FloatType | DoubleType | BinaryType | DateType |
         TimestampType | TimestampNTZType | VariantType =>
       parquetProblem(dataType)
-    case _: DecimalType | _: StringType | _: YearMonthIntervalType | _: DayTimeIntervalType | _: TimeType =>
+    case _: DecimalType | _: StringType | _: YearMonthIntervalType | _: DayTimeIntervalType =>
       parquetProblem(dataType)
+    case other if SparkMinor.timePrecision(other).exists(_ <= 6) => parquetProblem(other) // microseconds
     case other => Some(other.catalogString)
   }
 

@@ -16,7 +16,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.execution.datasources.parquet.ParquetWriteSupport
 import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.regions.Refusal
+import org.apache.spark.sql.regions.{Refusal, SparkMinor}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.SerializableConfiguration
 
@@ -65,7 +65,7 @@ private[exec] object TeeSpec {
     conf.set(SQLConf.PARQUET_OUTPUT_TIMESTAMP_TYPE.key, "TIMESTAMP_MICROS")
     conf.set(SQLConf.PARQUET_FIELD_ID_WRITE_ENABLED.key, "false")
     conf.set("parquet.compression.codec.zstd.level", "1")
-    conf.set(SQLConf.PARQUET_ANNOTATE_VARIANT_LOGICAL_TYPE.key, "false")
+    conf.set(SparkMinor.variantAnnotation, "false")
     conf
   }
 }

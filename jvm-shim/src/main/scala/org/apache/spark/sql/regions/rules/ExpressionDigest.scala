@@ -8,7 +8,7 @@ import org.apache.spark.api.python.PythonEvalType
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans.QueryPlan
 import org.apache.spark.sql.catalyst.trees.TreeNode
-import org.apache.spark.sql.regions.{Refusal, Signature}
+import org.apache.spark.sql.regions.{Refusal, Signature, SparkMinor}
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.{CalendarInterval, UTF8String}
 
@@ -244,7 +244,7 @@ private[rules] class ExpressionDigest(
       context,
       id => form.columns.get(id).map(Digest("inner", _)).orElse(columns(id)),
       special)
-    val conditions = subquery.children.drop(subquery.getOuterAttrs.size).map(inner(_)).sorted
+    val conditions = subquery.children.drop(SparkMinor.outerAttrs(subquery).size).map(inner(_)).sorted
     val shape = subquery match {
       case scalar: ScalarSubquery if scalar.isCorrelated => Refused("OUTER_REFERENCE", "correlated scalar subquery")
       case _: ScalarSubquery => signature.columns.take(1)
@@ -334,11 +334,10 @@ private[rules] object ExpressionDigest {
     "InputFileBlockLength"
   )
 
-  private val scalarPython = Set(
+  private val scalarPython = SparkMinor.scalarArrow ++ Set(
     PythonEvalType.SQL_BATCHED_UDF,
     PythonEvalType.SQL_ARROW_BATCHED_UDF,
-    PythonEvalType.SQL_SCALAR_PANDAS_UDF,
-    PythonEvalType.SQL_SCALAR_ARROW_UDF)
+    PythonEvalType.SQL_SCALAR_PANDAS_UDF)
 
   def rootCode(refusal: Refusal): String =
     if (refusal.code == "CHILD_REFUSED") refusal.detail else refusal.code

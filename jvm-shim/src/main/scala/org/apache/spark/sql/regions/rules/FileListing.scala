@@ -6,12 +6,10 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, Path, PathFilter}
 import org.apache.hadoop.mapred.{FileInputFormat, JobConf}
 
-import org.apache.spark.sql.catalyst.FileSourceOptions
 import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
 import org.apache.spark.sql.classic
 import org.apache.spark.sql.execution.datasources.PathFilterFactory
-import org.apache.spark.sql.regions.{InputListing, Refusal}
-import org.apache.spark.util.HadoopFSUtils
+import org.apache.spark.sql.regions.{InputListing, Refusal, SparkMinor}
 
 /** Length and modification time of a file, and what [[FileContents]] knows of its content. */
 private[rules] final case class FileState(length: Long, modified: Long, content: String = "") {
@@ -29,7 +27,6 @@ private[rules] final class Listing(
     options: Map[String, String],
     contents: FileContents) {
   private val insensitive = CaseInsensitiveMap(options)
-  private val sourceOptions = new FileSourceOptions(insensitive)
   private val patterns = PathFilterFactory.create(insensitive)
   private val recursive = insensitive.getOrElse("recursiveFileLookup", "false").toBoolean
 
@@ -39,12 +36,9 @@ private[rules] final class Listing(
 
   def now(roots: Seq[Path], partitioned: Boolean): Map[Path, FileState] = {
     val qualified = roots.map(path => path.getFileSystem(conf).makeQualified(path)).distinct
-    // No threshold: a listing must not start a Spark job while a query is being planned.
-    val listed = HadoopFSUtils.parallelListLeafFiles(
-      session.sparkContext, qualified, conf, filter, ignoreMissingFiles = false,
-      sourceOptions.ignoredPathSegmentRegexPattern, ignoreLocality = true, Int.MaxValue, 1)
+    val listed = SparkMinor.leafFiles(session.sparkContext, qualified, conf, filter)(insensitive)
     val direct = qualified.toSet
-    val files = listed.flatMap(_._2).filter { file =>
+    val files = listed.filter { file =>
       partitioned || recursive || direct.contains(file.getPath) || direct.contains(file.getPath.getParent)
     }.filter(file => patterns.forall(_.accept(file)) && Listing.isData(file)).distinctBy(_.getPath)
     val content = contents(files)

@@ -6,7 +6,7 @@ import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.LogicalRDD
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
 import org.apache.spark.sql.execution.datasources.{LogicalRelation, WriteFiles}
-import org.apache.spark.sql.regions.Refusal
+import org.apache.spark.sql.regions.{Refusal, SparkMinor}
 
 /** The normal form of an operator over those of its children. */
 private[rules] final class OperatorForms(context: ExpressionContext, sources: SourceDigest) {
@@ -192,7 +192,8 @@ private[rules] object OperatorForms {
     plan match {
       case _: Command | _: WriteFiles | _: InsertIntoDir | _: InsertIntoStatement => refuse("COMMAND")
       case _: CollectMetrics => refuse("OBSERVE")
-      case _: GlobalLimit | _: LocalLimit | _: Offset | _: Tail | _: LimitAll => refuse("LIMIT_WITHOUT_TOTAL_ORDER")
+      case _: GlobalLimit | _: LocalLimit | _: Offset | _: Tail => refuse("LIMIT_WITHOUT_TOTAL_ORDER")
+      case _ if SparkMinor.limitAll(plan) => refuse("LIMIT_WITHOUT_TOTAL_ORDER")
       case _: Sample => refuse("SAMPLE")
       case _: LogicalRDD => refuse("RDD_SOURCE")
       case _: InMemoryRelation => refuse("USER_CACHED")

@@ -2,7 +2,7 @@ package org.apache.spark.sql.regions.skew
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate._
-import org.apache.spark.sql.regions.Refusal
+import org.apache.spark.sql.regions.{Refusal, SparkMinor}
 import org.apache.spark.sql.types._
 
 /**
@@ -14,7 +14,7 @@ import org.apache.spark.sql.types._
 private[skew] final case class MergedAggregate(calls: Seq[AggregateExpression], value: Expression)
 
 private[skew] object MergedAggregate {
-  private val legacy = NumericEvalContext(EvalMode.LEGACY, allowDecimalPrecisionLoss = true)
+  private val legacy = SparkMinor.arithmetic(EvalMode.LEGACY)
   private val lowBits = 0xffffffffL
 
   def apply(call: AggregateExpression): MergedAggregate = call.aggregateFunction match {
@@ -33,20 +33,16 @@ private[skew] object MergedAggregate {
     val high = complete(sum.copy(ShiftRight(sum.child, Literal(32)), legacy))
     val low = complete(sum.copy(BitwiseAnd(sum.child, Literal(lowBits)), legacy))
     val carried = Add(high.resultAttribute, ShiftRightUnsigned(low.resultAttribute, Literal(32)), legacy)
-    MergedAggregate(
-      Seq(high, low),
-      Add(
-        Multiply(carried, Literal(lowBits + 1), sum.evalContext),
-        BitwiseAnd(low.resultAttribute, Literal(lowBits)),
-        sum.evalContext)
-    )
+    val own = SparkMinor.arithmetic(SparkMinor.evalMode(sum))
+    val rest = BitwiseAnd(low.resultAttribute, Literal(lowBits))
+    MergedAggregate(Seq(high, low), Add(Multiply(carried, Literal(lowBits + 1), own), rest, own))
   }
 
   private def complete(function: AggregateFunction): AggregateExpression =
     AggregateExpression(function, Complete, isDistinct = false)
 
   private def mayOverflow(sum: Sum): Boolean = sum.child.dataType == LongType &&
-    !sum.child.isInstanceOf[UnscaledValue] && sum.evalContext.evalMode == EvalMode.ANSI
+    !sum.child.isInstanceOf[UnscaledValue] && SparkMinor.evalMode(sum) == EvalMode.ANSI
 
   /**
    * Whether states that are merged in another order could come to another value, or to an error.
@@ -60,7 +56,7 @@ private[skew] object MergedAggregate {
         Some(Refusal("ORDER_DEPENDENT", extreme.prettyName))
       else None
     case sum: Sum if sum.child.isInstanceOf[UnscaledValue] => None // of up to 8 digits: it cannot overflow
-    case sum: Sum if sum.child.dataType == LongType && sum.evalContext.evalMode != EvalMode.TRY => None
+    case sum: Sum if sum.child.dataType == LongType && SparkMinor.evalMode(sum) != EvalMode.TRY => None
     case sum: Sum => summed(sum, sum.child.dataType)
     case average: Average =>
       (largest(average.child), average.child.dataType) match {

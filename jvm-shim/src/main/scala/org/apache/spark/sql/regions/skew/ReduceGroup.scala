@@ -13,9 +13,8 @@ import org.apache.spark.sql.execution.datasources.WriteFilesExec
 import org.apache.spark.sql.execution.exchange.{ENSURE_REQUIREMENTS, REPARTITION_BY_COL, ShuffleOrigin}
 import org.apache.spark.sql.execution.joins._
 import org.apache.spark.sql.execution.python._
-import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperator
 import org.apache.spark.sql.execution.window.{WindowExec, WindowExecBase, WindowGroupLimitExec}
-import org.apache.spark.sql.regions.Refusal
+import org.apache.spark.sql.regions.{Refusal, SparkMinor}
 
 /**
  * Inputs of a stage whose partitions are read together.
@@ -226,8 +225,7 @@ object ReduceGroup {
   private def orderMatters(plan: SparkPlan): Boolean = plan match {
     case _: BaseLimitExec | _: CollectLimitExec | _: CollectTailExec | _: TakeOrderedAndProjectExec | _: SampleExec =>
       true
-    case _: StatefulOperator => true
-    case other => other.expressions.exists(!_.deterministic)
+    case other => SparkMinor.stateful(other) || other.expressions.exists(!_.deterministic)
   }
 
   private[skew] def indifferent(above: SparkPlan, below: SparkPlan): Boolean = {
@@ -241,8 +239,8 @@ object ReduceGroup {
 
   private[skew] def named(plan: SparkPlan): Option[String] = plan match {
     case _: WindowExecBase => Some("window")
-    case _: FlatMapGroupsInBatchExec | _: FlatMapCoGroupsInBatchExec | _: ArrowAggregatePythonExec =>
-      Some("group_apply")
+    case _: FlatMapGroupsInBatchExec | _: FlatMapCoGroupsInBatchExec => Some("group_apply")
+    case _ if SparkMinor.pandasAggregate(plan) => Some("group_apply")
     case _: BaseAggregateExec => Some("aggregate")
     case _ => None
   }

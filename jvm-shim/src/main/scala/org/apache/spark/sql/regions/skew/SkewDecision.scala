@@ -47,7 +47,7 @@ private[skew] final class SkewDecision(session: SparkSession, runtime: RegionsRu
           val known = answer.toOption.flatMap(_.keys).map(_.map(key => KeyFrequency(key.key, key.share, key.error)))
           watch(query, spec.tasks.map(task => if (task.forall(_.slice.isEmpty)) task.map(_.partition) else Nil))
           changed.foreach {
-            case read: SkewReadExec if !read.containsTag(SkewReadExec.onRun) =>
+            case read: SkewReadExec if read.getTagValue(SkewReadExec.onRun).isEmpty =>
               read.setTagValue(SkewReadExec.onRun, once)
               sampled(spec, read).filter(_.nonEmpty).foreach { heavy =>
                 known.fold(read.setTagValue(SkewReadExec.sampled, heavy))(read.setTagValue(SkewReadExec.known, _))

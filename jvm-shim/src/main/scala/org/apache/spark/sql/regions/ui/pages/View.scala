@@ -7,8 +7,8 @@ import scala.xml.{NodeSeq, Unparsed}
 
 import com.fasterxml.jackson.databind.node.ObjectNode
 
+import org.apache.spark.sql.regions.SparkMinor
 import org.apache.spark.sql.regions.ui.Trees._
-import org.apache.spark.ui.CspNonce
 
 /**
  * What every page is: its JSON in a block, and the scripts of spark_regions/reports/view that draw it. All stands in the page, for a
@@ -28,10 +28,11 @@ private[pages] object View {
       "data" -> data.toOption,
       "failed" -> data.left.toOption.map(_.toString)
     )
+    val nonce = SparkMinor.scriptNonce
     <style>{Unparsed(style)}</style>
     <div id="regions-view"><noscript>This page is drawn by its script; its JSON is beside it, at json.</noscript></div>
-    <script nonce={CspNonce.get} type="application/json" id="regions-data">{Unparsed(inScript(shell.toString))}</script>
-    <script nonce={CspNonce.get}>{Unparsed(code)}</script>
+    <script nonce={nonce} type="application/json" id="regions-data">{Unparsed(inScript(shell.toString))}</script>
+    <script nonce={nonce}>{Unparsed(code)}</script>
   }
 
   /** No text can end the block, or begin a comment in it. */
