@@ -8,7 +8,7 @@ PY := $(VENV)/bin/python
 WORKERS := 2
 JAR := spark_regions/jars/4.3/spark-regions-shim.jar
 SHIM_SOURCES := $(shell find jvm-shim/pom.xml jvm-shim/src/main spark_regions/reports/view -print 2>/dev/null) \
-  spark_regions/conf.py spark_regions/reasons.py
+  spark_regions/conf.py spark_regions/reasons.py spark_regions/costs/policy.py spark_regions/wire/scala.py
 # A shim of a version manager can exist and not run: try, do not only look.
 PYTHON := $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
   $$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done)

@@ -27,6 +27,7 @@ SCALA = SHIM / "src" / "main" / "scala" / "org" / "apache" / "spark" / "sql" / "
 GENERATED = {
     RESOURCES / "confs.json": ("conf.py", "registry"),
     RESOURCES / "ui" / "reasons.properties": ("reasons.py", "properties"),
+    SCALA / "Policy.scala": ("costs/policy.py", "scala"),
     SCALA / "wire" / "Messages.scala": ("wire/scala.py", "messages"),
 }
 """Files of the shim, each with the module and its function that makes the text. They import nothing of ours."""

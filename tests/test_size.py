@@ -6,14 +6,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CEILING = 38_700
-MADE = "Messages.scala"
-"""By the build, of the messages in `spark_regions/wire`."""
+MADE = ("Messages.scala", "Policy.scala")
+"""By the build, of `spark_regions/wire` and `spark_regions/costs/policy.py`."""
 SIZE = {"spark_regions": ("*.py", "*.js"), "jvm-shim/src/main": ("*.scala", "*.js")}
 
 
 def test_package_and_shim_stay_within_the_ceiling() -> None:
     files = [path for folder, kinds in SIZE.items() for kind in kinds for path in (ROOT / folder).rglob(kind)]
-    files = [path for path in files if path.name != MADE]
+    files = [path for path in files if path.name not in MADE]
     lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files)
     print(f"{lines} lines in {len(files)} files")
     assert len(files) > 300

@@ -6,13 +6,14 @@ from msgspec.structs import replace
 
 from spark_regions.costs.calibrate import observed_rate, observed_ratio, rates_of
 from spark_regions.costs.guess import guessed
+from spark_regions.costs.policy import MOST_OFFERS
 from spark_regions.costs.rates import Rates
 from spark_regions.dag.plan import Plan, parse_plan
 from spark_regions.decision.values import RunDecision
 from spark_regions.effects.persisted import PersistedResults
 from spark_regions.runs.program import Budget
 from spark_regions.runs.recorded_query import Measured, RecordedQuery, completed, decoded, query_part
-from spark_regions.runs.run_planner import OFFERS, RunPlanner, Stored, Waiting
+from spark_regions.runs.run_planner import RunPlanner, Stored, Waiting
 from spark_regions.runs.run_view import Key, RunView
 from spark_regions.stats.cardinality import rows
 from spark_regions.stats.operators import self_seconds
@@ -46,8 +47,8 @@ class RunFollower:
 
     def follow_up(self, step: int | None, offered: int) -> Decision | Waiting | None:
         """What comes before an answer: the driver is asked for more DataFrames, or the run has to be planned."""
-        if offered < OFFERS and self.planner.wants_more(step):
-            return Decision(offer=OFFERS)
+        if offered < MOST_OFFERS and self.planner.wants_more(step):
+            return Decision(offer=MOST_OFFERS)
         return self.planner.waiting(step)
 
     def view(self, query: int, plan: Plan, step: int | None) -> RunView | None:

@@ -17,8 +17,6 @@ from spark_regions.runs.run_view import Key, RunView
 from spark_regions.runs.solution import Solution, Task, key_of
 from spark_regions.wire.messages import BatchPlan
 
-OFFERS = 8
-"""DataFrames of a query that the driver is asked to sign, where there is a run ahead to plan for."""
 WAIT_SECONDS = 0.1
 """How long a decision waits for the schedule; well below the usual deadline."""
 WAIT_SHARE = 0.02

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from spark_regions.costs.policy import CONTRADICTION_SECONDS, CONTRADICTION_SHARE
 from spark_regions.dag.records import Entry
 
 HALF_LIFE_SECONDS = 2 * 86_400.0
 SLACK_BYTES = 1 << 20
 SHADOW_AFTER = 2
-CONTRADICTION_SHARE = 0.2
-CONTRADICTION_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,7 +124,7 @@ def test_text_from_data_stays_text(reader: Reader) -> None:
             ),
         ],
     }
-    plan = [node(0, 1, operator="Join"), node(1, operator="Recycled", label="Recycled [entry e9]")]
+    plan = [node(0, 1, operator="Join"), node(1, operator="MaterializedRead", label="MaterializedRead [entry e9]")]
     query = execution(
         plan, [action("load", 0), action("store", 1, refusal={"code": "X", "detail": "d"})], error="failed"
     )

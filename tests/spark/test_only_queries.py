@@ -372,7 +372,7 @@ def test_looking_decides_nothing(sides: Sides, name: str) -> None:
     for _ in range(2):
         seen = LOOKS[name](sides.on.sql(text))
         if name.startswith("optimizer"):
-            assert not {"Tee", "Recycled"} & set(seen.toString().replace("(", " ").split())
+            assert not {"Tee", "MaterializedRead"} & set(seen.toString().replace("(", " ").split())
     assert decided(sides.off) == before
     # The same query, run: the subqueries and what is around them, each by itself.
     sides.on.sql(text).collect()

@@ -76,7 +76,7 @@ def main() -> None:
     held = spark.sparkContext._jsc.sc().getRDDStorageInfo()  # type: ignore[attr-defined]
     print("RESULT " + json.dumps({
         "rows": rows,
-        "read": sorted(set(re.findall(r"Recycled (\w+)", ran))),
+        "read": sorted(set(re.findall(r"MaterializedRead (\w+)", ran))),
         "kinds": kinds, "persists": counters.get("counter.persists"),
         "recalls": counters.get("counter.recalls"), "held": len(list(held)), "explained": explained,
     }))  # fmt: skip

@@ -14,7 +14,8 @@
   const isMain = decision => Boolean(decision.session) && !decision.topic;
 
   /** The entry that a node of the plan reads or writes, put there before the plan was signed. */
-  const entryOf = node => (['Recycled', 'Tee'].includes(node.operator)
+  const READS = ['MaterializedRead', 'Recycled'];
+  const entryOf = node => (READS.includes(node.operator) || node.operator === 'Tee'
     ? (/\[entry ([^\]]+)\]/.exec(node.label || '') || [])[1] : undefined);
 
   /**
@@ -57,7 +58,7 @@
       done: node => doneAt.get(node.id).words,
       isIdle: node => idle.has(node.id),
       /** Reads that stand in the plan since before it was decided on: [entry, node]. */
-      readsBefore: shown.filter(node => node.operator === 'Recycled' && entryOf(node)).map(node => [entryOf(node), node]),
+      readsBefore: shown.filter(node => READS.includes(node.operator) && entryOf(node)).map(node => [entryOf(node), node]),
       /** Actions that the mode observe held back. */
       observed: [].concat(...decisions.map(each => list(each.declines))).filter(each => each.code === OBSERVED).length,
       /** Where a node is on the page: its box, or its row where what stands below a read is not drawn. */

@@ -16,7 +16,7 @@ import org.apache.spark.scheduler.{
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.classic
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart
-import org.apache.spark.sql.regions.bridge.{Patience, PlannerClient, PlannerPython, PlannerSettings}
+import org.apache.spark.sql.regions.bridge.{AdaptiveDeadline, PlannerClient, PlannerPython, PlannerSettings}
 import org.apache.spark.sql.regions.profile.{ProfileListener, QueryRegistry}
 import org.apache.spark.sql.regions.skew.{SkewRule, StageLoads, StageTimes}
 import org.apache.spark.sql.regions.ui.{LiveTab, RegionsExplain, RegionsSource}
@@ -42,7 +42,7 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
 
   val planner: Planner = client
   val plannerDeadlineMillis: Long = sc.conf.get(RegionsConf.plannerDeadline)
-  val patience = new Patience
+  val adaptiveDeadline = new AdaptiveDeadline
   val state = new StateReport(sc, client, counters)
   val events = new RegionsEvents(sc, state)
   val profile = new ProfileListener(queries, client.observe, events.ran)

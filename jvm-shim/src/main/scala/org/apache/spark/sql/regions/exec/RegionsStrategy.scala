@@ -9,7 +9,7 @@ import org.apache.spark.sql.execution.columnar.{InMemoryRelation, InMemoryTableS
 import org.apache.spark.sql.execution.exchange.{REPARTITION_BY_COL, ShuffleExchangeExec}
 
 /**
- * Plans [[Tee]], [[SharedSubplan]], [[Recycled]] and [[RecycledRelation]]. It checks no entry: adaptive execution plans again and again,
+ * Plans [[Tee]], [[SharedSubplan]], [[MaterializedRead]] and [[MaterializedRelation]]. It checks no entry: adaptive execution plans again and again,
  * and every execution checks anyway.
  */
 case class RegionsStrategy(session: SparkSession) extends SparkStrategy {
@@ -24,13 +24,13 @@ case class RegionsStrategy(session: SparkSession) extends SparkStrategy {
       val partitioning = shared.partitioning(session.sessionState.conf.numShufflePartitions)
       ShuffleExchangeExec(partitioning, planLater(shared.child), REPARTITION_BY_COL) :: Nil
 
-    case recycled: Recycled => RecycledExec(read(recycled), recycled) :: Nil
+    case recycled: MaterializedRead => RecycledExec(read(recycled), recycled) :: Nil
 
-    case ScanOperation(projects, above, conjuncts, relation: RecycledRelation) =>
+    case ScanOperation(projects, above, conjuncts, relation: MaterializedRelation) =>
       val needed = AttributeSet((projects ++ above ++ conjuncts).flatMap(_.references))
       val (output, columns) = relation.output.zip(relation.columns).filter { case (a, _) => needed.contains(a) }.unzip
       val pushed = conjuncts.filter(PushedFilters.pushable)
-      val scan = RecycledScanExec(output, relation.entry, columns, pushed, relation.arranged)
+      val scan = MaterializedScanExec(output, relation.entry, columns, pushed, relation.arranged)
       val filtered = (conjuncts.reduceOption(And).toSeq ++ above).foldLeft[SparkPlan](scan) { (child, condition) =>
         FilterExec(condition, child)
       }
@@ -41,8 +41,8 @@ case class RegionsStrategy(session: SparkSession) extends SparkStrategy {
   }
 
   // Adaptive execution makes a stage of each scan of cached data, and looks for the scan's logical node in order to put
-  // the stage into the logical plan. It would not find one inside a Recycled, and plan the same stage again, without end.
-  private def read(recycled: Recycled): SparkPlan =
+  // the stage into the logical plan. It would not find one inside a MaterializedRead, and plan the same stage again, without end.
+  private def read(recycled: MaterializedRead): SparkPlan =
     if (!recycled.read.exists(_.isInstanceOf[InMemoryRelation])) planLater(recycled.read)
     else {
       val plan = session.sessionState.planner.plan(recycled.read).next()

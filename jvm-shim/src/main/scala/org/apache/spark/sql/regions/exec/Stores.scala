@@ -7,7 +7,7 @@ import scala.jdk.CollectionConverters._
 import org.apache.spark.internal.Logging
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.regions.{Newest, Refusal, StoreOrder}
+import org.apache.spark.sql.regions.{BoundedMap, Refusal, StoreOrder}
 import org.apache.spark.sql.types.StructType
 
 /** The store runs of this driver, and the one thread that touches their files. */
@@ -42,7 +42,7 @@ object Stores extends Logging {
     if (finished(order)) None else runOf(order).activate(schema, rdd, plan)
 
   // A plan can be executed again long after its query ended and its run was forgotten.
-  private val ends = Newest.map[String, java.lang.Boolean](100000)
+  private val ends = BoundedMap[String, java.lang.Boolean](100000)
 
   private def finished(order: StoreOrder): Boolean = ends.containsKey(order.entry)
 

@@ -1,5 +1,7 @@
 package org.apache.spark.sql.regions.profile
 
+import org.apache.spark.sql.regions.Policy
+
 /**
  * One operator's part in a stage.
  *
@@ -30,43 +32,10 @@ final case class StagePart(
  */
 object Attribution {
 
-  /** Relative costs of one row, from µs measured on one core; only their proportions matter. */
-  private val weights: Map[String, Double] = Map(
-    "FileSourceScanExec" -> 0.25,
-    "BatchScanExec" -> 0.25,
-    "InMemoryTableScanExec" -> 0.1,
-    "LocalTableScanExec" -> 0.05,
-    "RowDataSourceScanExec" -> 1.0,
-    "RDDScanExec" -> 0.3,
-    "RangeExec" -> 0.01,
-    "ColumnarToRowExec" -> 0.05,
-    "ProjectExec" -> 0.05,
-    "FilterExec" -> 0.05,
-    "HashAggregateExec" -> 0.2,
-    "ObjectHashAggregateExec" -> 0.6,
-    "SortAggregateExec" -> 0.2,
-    "SortMergeJoinExec" -> 0.3,
-    "BroadcastHashJoinExec" -> 0.15,
-    "ShuffledHashJoinExec" -> 0.3,
-    "BroadcastNestedLoopJoinExec" -> 2.0,
-    "CartesianProductExec" -> 0.1,
-    "SortExec" -> 0.4,
-    "WindowExec" -> 0.6,
-    "ExpandExec" -> 0.1,
-    "GenerateExec" -> 0.3,
-    "ShuffleExchangeExec" -> 0.4,
-    "BroadcastExchangeExec" -> 0.2,
-    "TakeOrderedAndProjectExec" -> 0.1,
-    "TeeExec" -> 0.6,
-    "UnionExec" -> 0.0
-  )
-  private val pythonWeight = 3.0
-  private val otherWeight = 0.2
-
   def weight(kind: String): Double =
-    weights.getOrElse(kind,
-      if (kind.contains("Python") || kind.contains("Pandas") || kind.contains("Arrow")) pythonWeight
-      else otherWeight)
+    Policy.operatorWeights.getOrElse(kind,
+      if (kind.contains("Python") || kind.contains("Pandas") || kind.contains("Arrow")) Policy.pythonWeight
+      else Policy.otherWeight)
 
   /** Seconds of each part; they add up to `totalSeconds`. */
   def split(totalSeconds: Double, parts: IndexedSeq[StagePart]): IndexedSeq[Double] =

@@ -5,6 +5,7 @@ import org.apache.spark.sql.catalyst.expressions.aggregate.{Complete, Partial}
 import org.apache.spark.sql.execution.{FilterExec, ProjectExec, SparkPlan}
 import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
 import org.apache.spark.sql.execution.joins.BaseJoinExec
+import org.apache.spark.sql.regions.Policy
 import org.apache.spark.sql.types.{DateType, DecimalType, StringType, TimestampNTZType, TimestampType}
 
 /**
@@ -13,17 +14,7 @@ import org.apache.spark.sql.types.{DateType, DecimalType, StringType, TimestampN
  * reading its rows for a query that needs no texts would seem to save as much.
  */
 object ExpressionCosts {
-  private val regex = 0.8
-  private val find = 0.3
-  private val text = 0.1
-  private val number = 0.05
-  private val calendar = 0.15
-  private val pattern = 0.25
-  private val json = 1.3
-  private val digest = 0.3
-  private val wideDecimal = 0.15
-  // Not measured: what a function of the user's does is unknown; calling it converts its arguments and its result.
-  private val udf = 1.0
+  import Policy._
 
   def apply(plan: SparkPlan): Double =
     // Code generation evaluates what occurs twice once.
@@ -42,16 +33,16 @@ object ExpressionCosts {
   /** Of the expression itself, without its children. */
   private def own(expression: Expression): Double = expression match {
     case _: LeafExpression | _: NamedExpression | _: IsNull | _: IsNotNull => 0.0
-    case _: ScalaUDF => udf
-    case _: RLike => find
-    case _: RegExpReplace | _: RegExpExtractBase | _: StringSplit => regex
-    case _: JsonToStructs | _: GetJsonObject | _: StructsToJson => json
-    case _: Sha1 | _: Sha2 | _: Md5 => digest
-    case _: DateFormatClass | _: GetTimestamp | _: FromUnixTime | _: UnixTimestamp => pattern
+    case _: ScalaUDF => udfMicros
+    case _: RLike => findMicros
+    case _: RegExpReplace | _: RegExpExtractBase | _: StringSplit => regexMicros
+    case _: JsonToStructs | _: GetJsonObject | _: StructsToJson => jsonMicros
+    case _: Sha1 | _: Sha2 | _: Md5 => digestMicros
+    case _: DateFormatClass | _: GetTimestamp | _: FromUnixTime | _: UnixTimestamp => patternMicros
     case cast: Cast if isText(cast) != isText(cast.child) =>
-      if (isCalendar(cast) || isCalendar(cast.child)) calendar else number
-    case each if isText(each) || each.children.exists(isText) && !each.isInstanceOf[BinaryComparison] => text
-    case _: BinaryArithmetic | _: CheckOverflow if isWide(expression) => wideDecimal
+      if (isCalendar(cast) || isCalendar(cast.child)) calendarMicros else numberMicros
+    case each if isText(each) || each.children.exists(isText) && !each.isInstanceOf[BinaryComparison] => textMicros
+    case _: BinaryArithmetic | _: CheckOverflow if isWide(expression) => wideDecimalMicros
     case _ => 0.0
   }
 

@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.QueryExecution
-import org.apache.spark.sql.regions.{Guard, Newest, Signature, SignedPlan, Tags}
+import org.apache.spark.sql.regions.{Guard, BoundedMap, Signature, SignedPlan, Tags}
 
 /** A load that the plan was given: `relation` takes the place of `node`, or is another copy of what does. */
 final case class LoadUse(entry: String, node: Int, relation: LogicalPlan)
@@ -38,7 +38,7 @@ final case class RegisteredQuery(
 
 /** The newest `limit` signed queries, some of which are only explained and never run. */
 final class QueryRegistry(limit: Int) {
-  private val queries = Newest.map[Long, RegisteredQuery](limit, byUse = true)
+  private val queries = BoundedMap[Long, RegisteredQuery](limit, byUse = true)
 
   /** Marks the nodes of `signed`, and the relations of `loads`, so that the profiler finds them in the executed plan. */
   def register(query: Long, signed: SignedPlan, loads: Seq[LoadUse], stores: Seq[StoreUse]): Unit = {

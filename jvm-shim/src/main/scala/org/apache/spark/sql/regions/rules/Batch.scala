@@ -34,8 +34,8 @@ object Batch {
     OptimizerRuns.captureOptimized(session, session.sharedState.cacheManager.useCachedData(analyzed)).map { plan =>
       val signed = runtime.recycling.sign(session, plan)
       val shared =
-        new SharedPoints(session, runtime, signed, SharedDataFrames.of(analyzed))(DecideRequest.mostOffers)
-      DecideRequest(session, runtime, 0, signed, shared, DecideRequest.mostOffers, Nil)
+        new SharedPoints(session, runtime, signed, SharedDataFrames.of(analyzed))(Policy.mostOffers)
+      DecideRequest(session, runtime, 0, signed, shared, Policy.mostOffers, Nil)
     }
   }
 }

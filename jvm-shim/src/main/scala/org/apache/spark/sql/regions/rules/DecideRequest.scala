@@ -9,14 +9,8 @@ import org.apache.spark.sql.regions.exec.{SharedSubplan, StorableTypes}
 /** The `decide` message of docs/protocol.md. */
 private[rules] object DecideRequest {
 
-  /** DataFrames of one query that the planner can have signed; each costs an optimizer run. */
-  val mostOffers = 8
-
-  /** A plan of thousands of operators takes Spark itself seconds to optimize, and the planner a part of that to look at. */
-  private val operatorsPerMilli = 2
-
   def deadlineMillis(session: SparkSession, signed: SignedPlan): Long =
-    session.sessionState.conf.getConf(RegionsConf.plannerDeadline) + signed.nodes.length / operatorsPerMilli
+    session.sessionState.conf.getConf(RegionsConf.plannerDeadline) + signed.nodes.length / Policy.operatorsPerMilli
 
   def apply(
       session: SparkSession,

@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.classic
 import org.apache.spark.sql.regions._
-import org.apache.spark.sql.regions.exec.{Recycled, SharedSubplan, Stores, Tee}
+import org.apache.spark.sql.regions.exec.{MaterializedRead, SharedSubplan, Stores, Tee}
 import org.apache.spark.sql.regions.profile.{LoadUse, ProfileTags, StoreUse}
 import org.apache.spark.sql.regions.rules.actions.Applying
 
@@ -101,7 +101,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
   private def ask(signed: SignedQuery, order: RowOrder): Option[Applied] = {
     Stores.awaitCommits(Deciding.commitMillis)
     val repeated = repeatedIn(signed, order)
-    ask(new Deciding.Question(session, runtime, signed, order, frames, repeated), 0, Nil, Deciding.mostAsks)
+    ask(new Deciding.Question(session, runtime, signed, order, frames, repeated), 0, Nil, Policy.mostAsks)
   }
 
   /**
@@ -117,7 +117,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
     import question._
     val shared = points(offers).filterNot(misfits(question))
     val began = System.nanoTime()
-    val deadline = math.max(DecideRequest.deadlineMillis(session, signed), runtime.patience.millis)
+    val deadline = math.max(DecideRequest.deadlineMillis(session, signed), runtime.adaptiveDeadline.millis)
     // The planner has the plan from the first time on.
     val answer =
       if (sent)
@@ -127,12 +127,12 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
     notes.plannerSeconds += (System.nanoTime() - began) / 1e9
     answer match {
       case Left(refusal) =>
-        runtime.patience.missed()
+        runtime.adaptiveDeadline.missed()
         notes.refused(refusal)
         None
-      case Right(decision) if math.min(decision.offer, DecideRequest.mostOffers) > offers =>
+      case Right(decision) if math.min(decision.offer, Policy.mostOffers) > offers =>
         // The planner knows this job, and wants to see more of what the query is built on.
-        ask(question, math.min(decision.offer, DecideRequest.mostOffers), unordered, asks)
+        ask(question, math.min(decision.offer, Policy.mostOffers), unordered, asks)
       case Right(decision) if decision.again && asks > 0 =>
         // It is still planning the whole job, which is worth more than this query's start.
         ask(question, offers, unordered, asks - 1)
@@ -145,7 +145,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
           notes.planned(decision)
           val applied = new Applying(
             session, runtime, notes, signed, shared, repeated, order, opened, decision).rewrite()
-          runtime.patience.answered(notes.saving)
+          runtime.adaptiveDeadline.answered(notes.saving)
           Some(applied)
         }
     }
@@ -204,15 +204,12 @@ private object Deciding {
 
   /** What was put into a subquery, which was decided on before. */
   def ours(plan: LogicalPlan): Boolean = plan match {
-    case _: Recycled | _: Tee | _: SharedSubplan => true
+    case _: MaterializedRead | _: Tee | _: SharedSubplan => true
     case _ => false
   }
 
   /** How long a query waits for the commit of a store whose last row has already been written. */
   val commitMillis = 200L
-
-  /** How often a planner may ask to be asked again. */
-  val mostAsks = 30
 }
 
 /** A plan with the planner's actions in it. */

@@ -7,7 +7,7 @@ import scala.jdk.OptionConverters._
 
 import org.apache.spark.SparkContext
 import org.apache.spark.api.python.PythonFunction
-import org.apache.spark.sql.regions.{Newest, Planner, Refusal, wire}
+import org.apache.spark.sql.regions.{BoundedMap, Planner, Refusal, wire}
 
 /**
  * Asks the planner for the digests of Python functions, each once: PySpark keeps the pickled function as long as the user keeps
@@ -16,7 +16,7 @@ import org.apache.spark.sql.regions.{Newest, Planner, Refusal, wire}
 final class PlannerUdfDigests(sc: SparkContext, planner: Planner, deadlineMillis: () => Long) extends UdfDigests {
   import PlannerUdfDigests._
 
-  private val known = Newest.map[String, Either[Refusal, String]](limit, byUse = true)
+  private val known = BoundedMap[String, Either[Refusal, String]](limit, byUse = true)
 
   private lazy val roots: Seq[String] = sourceRoots(sc)
 

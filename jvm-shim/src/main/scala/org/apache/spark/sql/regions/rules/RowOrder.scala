@@ -8,7 +8,7 @@ import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.datasources.WriteFiles
 import org.apache.spark.sql.regions.{RegionsConf, SignedNode, SignedPlan, Tags}
-import org.apache.spark.sql.regions.exec.{Arranged, Layout, Recycled, StoredLayout}
+import org.apache.spark.sql.regions.exec.{Arranged, Layout, MaterializedRead, StoredLayout}
 
 /** In which order plain Spark would give the rows of a query's nodes, and whether anybody would see another one. */
 private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan) {
@@ -119,7 +119,7 @@ private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan) {
 private[regions] object RowOrder {
   type Shuffle = org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
 
-  def plain(session: SparkSession, plan: LogicalPlan): SparkPlan = Recycled.physical(session, plan)
+  def plain(session: SparkSession, plan: LogicalPlan): SparkPlan = MaterializedRead.physical(session, plan)
 
   /** The layout of a plan that is a query by itself. */
   def alone(session: SparkSession, plan: LogicalPlan): () => Option[Layout] = {

@@ -37,7 +37,7 @@ object WhyNot {
   /** Asked in observe mode, which reserves nothing. */
   private def declines(session: SparkSession, runtime: RegionsRuntime, signed: SignedQuery): Map[Int, Refusal] = {
     val request =
-      DecideRequest(session, runtime, runtime.nextQuery(), signed, Nil, DecideRequest.mostOffers, Nil).copy(
+      DecideRequest(session, runtime, runtime.nextQuery(), signed, Nil, Policy.mostOffers, Nil).copy(
         mode = "observe")
     runtime.planner.request(request, DecideRequest.deadlineMillis(session, signed)) match {
       case Left(refusal) => Map(0 -> refusal)

@@ -44,7 +44,7 @@ private object RowCountsRule {
   /** Of a shuffle whose partitions a skew decision could be about. What is small, nobody would ask about. */
   def partitioning(session: SparkSession, exchange: ShuffleExchangeExec): Option[HashPartitioning] = {
     val always = session.sessionState.conf.getConf(RegionsConf.skewStrategy) == "always"
-    val least = if (always) 1L else SkewBound.bytesWorthAsking.toLong
+    val least = if (always) 1L else Policy.skewBytesWorthAsking.toLong
     Some(exchange.outputPartitioning).collect {
       case hash: HashPartitioning
           if ReduceGroup.origins.contains(exchange.shuffleOrigin) && !exchange.child.supportsColumnar &&

@@ -5,12 +5,6 @@ import scala.collection.mutable
 /** Whether there could be anything to gain, without asking anybody: most stages end here. */
 private[skew] object SkewBound {
 
-  /** What a core reads and works through while a decision is asked for and a further stage starts, some 0.2 s. */
-  val bytesWorthAsking: Double = 8e6
-
-  /** As many rows of any width take as long. */
-  val rowsWorthAsking: Double = 1e6
-
   /**
    * Bytes or rows by which the core that ends last, of tasks that start in their order, exceeds a fair share.
    *

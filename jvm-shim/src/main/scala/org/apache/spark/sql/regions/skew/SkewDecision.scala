@@ -28,7 +28,7 @@ private[skew] final class SkewDecision(session: SparkSession, runtime: RegionsRu
       plan
     } else {
       // Far less than starting the tasks takes.
-      val deadline = runtime.plannerDeadlineMillis + sizes.head.bytes.length / SkewDecision.partitionsPerMilli
+      val deadline = runtime.plannerDeadlineMillis + sizes.head.bytes.length / Policy.partitionsPerMilli
       val request = SkewRequest(group, key, sizes, query, session.sparkContext, cores, deadline, conf)
       val asked = System.nanoTime()
       val answer = runtime.planner.request(request, deadline)
@@ -84,7 +84,7 @@ private[skew] final class SkewDecision(session: SparkSession, runtime: RegionsRu
       val together = sizes.map(each).transpose.map(_.sum.toDouble)
       SkewBound.gain(group.inputs.head.tasks.map(_.map(together).sum), cores)
     }
-    math.max(of(_.bytes) / SkewBound.bytesWorthAsking, of(_.rowsByPartition) / SkewBound.rowsWorthAsking)
+    math.max(of(_.bytes) / Policy.skewBytesWorthAsking, of(_.rowsByPartition) / Policy.skewRowsWorthAsking)
   }
 
   /** @param read whole partitions of each task */
@@ -92,7 +92,7 @@ private[skew] final class SkewDecision(session: SparkSession, runtime: RegionsRu
     if (sizes.head.bytes.length <= SkewDecision.mostWatched) {
       runtime.stageLoads.await(sizes.head.shuffle, key, read.length) { loads =>
         Guard.run(session.sparkContext.conf, "what a stage took") {
-          if (loads.map(_.millis).sum >= SkewDecision.leastMillis) {
+          if (loads.map(_.millis).sum >= Policy.stageLeastMillis) {
             runtime.planner.observe(SkewRequest.ran(query, key, sizes, read, loads))
           }
         }
@@ -132,12 +132,6 @@ private[skew] final class SkewDecision(session: SparkSession, runtime: RegionsRu
 
 private[skew] object SkewDecision {
 
-  /** The planner has a millisecond more for as many. */
-  val partitionsPerMilli = 10
-
   /** What a stage with more partitions took is not kept: a record of it would be large. */
   val mostWatched = 5000
-
-  /** Of all tasks: below, nothing is to be gained. */
-  val leastMillis = 200L
 }

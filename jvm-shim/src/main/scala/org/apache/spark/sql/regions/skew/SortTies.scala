@@ -43,7 +43,7 @@ private final class SortTies(session: SparkSession, runtime: RegionsRuntime) {
 
   def apply(plan: SparkPlan): SparkPlan =
     plan.collect { case SortTies(sort, exchange) => sort -> exchange }
-      .filter { case (_, exchange) => bytes(exchange) >= (if (always) 1 else SkewBound.bytesWorthAsking) }
+      .filter { case (_, exchange) => bytes(exchange) >= (if (always) 1 else Policy.skewBytesWorthAsking) }
       .foldLeft(plan) { case (before, (sort, exchange)) => decided(before, sort, exchange) }
 
   private def decided(plan: SparkPlan, sort: SortExec, exchange: ShuffleExchangeExec): SparkPlan = {

@@ -3,7 +3,7 @@ package org.apache.spark.sql.regions.skew
 import scala.collection.mutable
 
 import org.apache.spark.scheduler._
-import org.apache.spark.sql.regions.Newest
+import org.apache.spark.sql.regions.BoundedMap
 
 /**
  * What a task of a stage read, and how long it ran.
@@ -20,8 +20,8 @@ final class StageLoads(limit: Int) extends SparkListener {
     val loads = mutable.TreeMap.empty[Int, TaskLoad]
   }
 
-  private val awaited = Newest.map[Int, Awaited](limit)
-  private val running = Newest.map[Int, Awaited](limit)
+  private val awaited = BoundedMap[Int, Awaited](limit)
+  private val running = BoundedMap[Int, Awaited](limit)
 
   /** Of two stages that wait for one shuffle's reader at a time, neither is told: it could be either's. */
   def await(shuffle: Int, owner: StageKey, tasks: Int)(told: Seq[TaskLoad] => Unit): Unit = awaited.compute(

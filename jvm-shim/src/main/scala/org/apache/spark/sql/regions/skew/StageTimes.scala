@@ -1,11 +1,11 @@
 package org.apache.spark.sql.regions.skew
 
 import org.apache.spark.scheduler.{SparkListener, SparkListenerStageCompleted, StageInfo}
-import org.apache.spark.sql.regions.Newest
+import org.apache.spark.sql.regions.BoundedMap
 
 /** Tells who asked for it how long the stages took that ran an RDD; the newest `limit` are waited for. */
 final class StageTimes(limit: Int) extends SparkListener {
-  private val awaited = Newest.map[Int, StageInfo => Unit](limit)
+  private val awaited = BoundedMap[Int, StageInfo => Unit](limit)
 
   def await(rdd: Int)(told: StageInfo => Unit): Unit = awaited.put(rdd, told)
 

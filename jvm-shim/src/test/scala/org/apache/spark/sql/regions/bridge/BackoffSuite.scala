@@ -29,17 +29,17 @@ class BackoffSuite extends munit.FunSuite {
   }
 
   test("a tenth of what decisions of late saved is waited for, two seconds at most, and nothing after a miss") {
-    val patience = new Patience
-    assertEquals(patience.millis, 0L)
-    patience.answered(8)
-    patience.answered(8)
-    assertEquals(patience.millis, 600L)
-    patience.answered(0)
-    assertEquals(patience.millis, 300L)
-    patience.answered(1000)
-    assertEquals(patience.millis, 2000L)
-    patience.missed()
-    assertEquals(patience.millis, 0L)
+    val waiting = new AdaptiveDeadline
+    assertEquals(waiting.millis, 0L)
+    waiting.answered(8)
+    waiting.answered(8)
+    assertEquals(waiting.millis, 600L)
+    waiting.answered(0)
+    assertEquals(waiting.millis, 300L)
+    waiting.answered(1000)
+    assertEquals(waiting.millis, 2000L)
+    waiting.missed()
+    assertEquals(waiting.millis, 0L)
   }
 
   test("which Python: the key, then the environment without front ends, then Spark's keys, then the parent") {

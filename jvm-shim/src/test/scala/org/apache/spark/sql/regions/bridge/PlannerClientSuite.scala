@@ -194,10 +194,10 @@ class PlannerClientSuite extends munit.FunSuite {
       assert(ask(client, "x").isRight)
       client.pid.get
     }
-    eventually(1500)(Some(pid).filterNot(alive))
+    eventually(5000)(Some(pid).filterNot(alive))
     assert(Files.readString(log).contains("\"type\": \"end\""))
     val silent = withClient(settings("silent"))(client => eventually(5000)(client.pid))
-    eventually(2500)(Some(silent).filterNot(alive))
+    eventually(5000)(Some(silent).filterNot(alive))
   }
 
   test("heartbeats") {

@@ -121,7 +121,7 @@ abstract class ExecSuite extends FunSuite with AdaptiveSparkPlanHelper {
       inputs: Seq[InputListing] = Nil): DataFrame = {
     def source() = {
       val attributes = entry.schema.map(f => AttributeReference(f.name, f.dataType, f.nullable, f.metadata)())
-      RecycledRelation(attributes, entry, attributes.indices)
+      MaterializedRelation(attributes, entry, attributes.indices)
     }
     served(df, entry.entry, source, Entries.check(entry, _).left.toOption, onInvalid, inputs)
   }
@@ -130,7 +130,7 @@ abstract class ExecSuite extends FunSuite with AdaptiveSparkPlanHelper {
       df: DataFrame,
       entry: String,
       source: () => LogicalPlan,
-      check: Recycled.Check,
+      check: MaterializedRead.Check,
       onInvalid: Refusal => Unit,
       inputs: Seq[InputListing]): DataFrame = {
     val original = df.asInstanceOf[Dataset[Row]].queryExecution.optimizedPlan
@@ -157,7 +157,7 @@ abstract class ExecSuite extends FunSuite with AdaptiveSparkPlanHelper {
       }
   }
 
-  def scans(df: DataFrame): Seq[RecycledScanExec] = collect(executed(df)) { case scan: RecycledScanExec => scan }
+  def scans(df: DataFrame): Seq[MaterializedScanExec] = collect(executed(df)) { case scan: MaterializedScanExec => scan }
 
   def reads(df: DataFrame): Seq[RecycledExec] = collectWithSubqueries(executed(df)) { case read: RecycledExec => read }
 

@@ -10,7 +10,7 @@ import org.apache.spark.sql.functions.{col, sum}
 /** What two plans have in common of the places of their rows, and what a read may claim of them. */
 class LayoutSuite extends ExecSuite {
   private def physical(df: DataFrame): SparkPlan =
-    Recycled.physical(spark, df.asInstanceOf[Dataset[Row]].queryExecution.optimizedPlan)
+    MaterializedRead.physical(spark, df.asInstanceOf[Dataset[Row]].queryExecution.optimizedPlan)
 
   private def layout(df: DataFrame): Layout = {
     val plan = physical(df)

@@ -18,14 +18,14 @@ final case class Served(
     @transient original: LogicalPlan,
     @transient source: () => LogicalPlan,
     @transient inputs: Seq[InputListing],
-    @transient check: Recycled.Check,
+    @transient check: MaterializedRead.Check,
     @transient onInvalid: Refusal => Unit)
     extends LeafNode
     with MultiInstanceRelation {
   override def newInstance(): Served = copy(output = output.map(_.newInstance()))
 }
 
-/** Puts in a [[Recycled]] at the same time and in the same shape as the real rule, with no planner to ask. */
+/** Puts in a [[MaterializedRead]] at the same time and in the same shape as the real rule, with no planner to ask. */
 object ServedRule extends Rule[LogicalPlan] {
   def register(extensions: SparkSessionExtensions): Unit = extensions.injectPreCBORule(_ => this)
 
@@ -44,13 +44,13 @@ object ServedRule extends Rule[LogicalPlan] {
     case served: Served => recycled(served, served)
   }
 
-  private def recycled(node: LogicalPlan, served: Served): Recycled = {
+  private def recycled(node: LogicalPlan, served: Served): MaterializedRead = {
     def over(source: LogicalPlan) = {
       val renamed = source.output.zip(served.output).map { case (from, to) => Alias(from, to.name)(to.exprId) }
       val (same, wanted) = (source.output.map(_.exprId), served.output.map(_.exprId))
       node.transformUp { case s: Served => if (same == wanted) source else Project(renamed, source) }
     }
-    Recycled(
+    MaterializedRead(
       served.entry, node.output, over(served.source()), over(served.original), served.inputs, served.check,
       served.onInvalid)
   }

@@ -32,7 +32,7 @@ private[rules] object LoadResult extends ReadingApplier[wire.Load] {
       _ <- Either.cond(stored.columns == digests, (), Refusal("ENTRY_DAMAGED", s"$entry holds other columns"))
       attributes = stored.schema.map(f => AttributeReference(f.name, f.dataType, f.nullable, f.metadata)())
       arranged <- reads.arranged(node, at, stored.layout)
-      scan = RecycledRelation(attributes, stored, attributes.indices, arranged.isDefined)
+      scan = MaterializedRelation(attributes, stored, attributes.indices, arranged.isDefined)
       found <- reads.over(node, scan, digests.zip(attributes), action.conjuncts.toSet)
       check = (hadoopConf: Configuration) => Entries.check(stored, hadoopConf).left.toOption
     } yield {

@@ -43,11 +43,11 @@ private[actions] final class Reads(val query: Applying, within: SignedQuery) {
       node: SignedNode,
       entry: String,
       read: LogicalPlan,
-      check: Recycled.Check,
+      check: MaterializedRead.Check,
       asPlain: Boolean,
       arranged: Option[Arranged] = None,
-      computes: Boolean = false): Recycled =
-    Recycled(
+      computes: Boolean = false): MaterializedRead =
+    MaterializedRead(
       entry,
       node.plan.output,
       Plans.finished(query.session, read),

@@ -1,5 +1,6 @@
 package org.apache.spark.sql.regions.ui.store
 
+import org.apache.spark.sql.regions.Policy
 import org.apache.spark.sql.regions.ui.Trees._
 import org.apache.spark.sql.regions.ui.events._
 import org.apache.spark.util.kvstore.KVStore
@@ -59,9 +60,9 @@ private[store] final class Regressions(store: ElementTrackingStore) {
 
 private[store] object Regressions {
 
-  /** As the planner judges it (`contradicts` in spark_regions/recycle/admission.py). */
+  /** As the planner judges it (`contradicts` in spark_regions/store/admission.py). */
   def contradicts(predicted: Double, measured: Double): Boolean =
-    measured < 0.2 * predicted && predicted - measured > 0.05
+    measured < Policy.contradictionShare * predicted && predicted - measured > Policy.contradictionSeconds
 
   def withdrawn(code: String): Boolean = code == "SHADOWED" || code == "DISAPPOINTED"
 

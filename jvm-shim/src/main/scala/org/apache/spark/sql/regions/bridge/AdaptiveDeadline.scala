@@ -1,5 +1,7 @@
 package org.apache.spark.sql.regions.bridge
 
+import org.apache.spark.sql.regions.Policy
+
 /**
  * How long a decision is worth waiting for: a share of what decisions of late have saved.
  *
@@ -7,7 +9,9 @@ package org.apache.spark.sql.regions.bridge
  * result then computes it. Where a deadline was missed nothing more is waited for until decisions have saved something
  * again, so that a planner that hangs costs one such wait.
  */
-final class Patience(share: Double = 0.1, mostMillis: Long = 2000) {
+final class AdaptiveDeadline(
+    share: Double = Policy.deadlineShare,
+    mostMillis: Long = Policy.deadlineMostMillis.toLong) {
   private var saving = 0.0
 
   def millis: Long = synchronized(math.min(mostMillis, (share * saving * 1000).toLong))

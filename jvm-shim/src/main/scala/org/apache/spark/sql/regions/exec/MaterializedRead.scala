@@ -32,13 +32,13 @@ import org.apache.spark.sql.vectorized.ColumnarBatch
  * @param arranged what is claimed of the rows
  * @param children the sources of `original`. They are not read: whoever looks for a query's sources goes through its plan
  */
-final case class Recycled(
+final case class MaterializedRead(
     entry: String,
     output: Seq[Attribute],
     read: LogicalPlan,
     @transient original: LogicalPlan,
     @transient inputs: Seq[InputListing],
-    @transient check: Recycled.Check,
+    @transient check: MaterializedRead.Check,
     @transient onInvalid: Refusal => Unit,
     computes: Boolean,
     asPlain: Boolean,
@@ -61,11 +61,11 @@ final case class Recycled(
 
   override def innerChildren: Seq[LogicalPlan] = Seq(read)
   override protected def stringArgs: Iterator[Any] = Iterator(s"[entry $entry]", output)
-  override protected def withNewChildrenInternal(newChildren: IndexedSeq[LogicalPlan]): Recycled =
+  override protected def withNewChildrenInternal(newChildren: IndexedSeq[LogicalPlan]): MaterializedRead =
     copy(children = newChildren)
 }
 
-object Recycled {
+object MaterializedRead {
   type Check = Configuration => Option[Refusal]
 
   def apply(
@@ -78,25 +78,25 @@ object Recycled {
       onInvalid: Refusal => Unit,
       computes: Boolean = false,
       asPlain: Boolean = false,
-      arranged: Option[Arranged] = None): Recycled =
-    Recycled(
+      arranged: Option[Arranged] = None): MaterializedRead =
+    MaterializedRead(
       entry, output, read, original, inputs, check, onInvalid, computes, asPlain, arranged, original.collectLeaves())
 
-  /** A plan of its own: the adaptive plan around a [[Recycled]] could not place stages that its logical plan lacks. */
+  /** A plan of its own: the adaptive plan around a [[MaterializedRead]] could not place stages that its logical plan lacks. */
   private[regions] def physical(session: SparkSession, original: LogicalPlan): SparkPlan = OptimizerRuns.bypass {
     QueryExecution.prepareExecutedPlan(session, session.sessionState.optimizer.execute(original.clone()))
   }
 }
 
 /** Runs `child`, or the original plan where the stored rows may not be used any more. */
-final case class RecycledExec(child: SparkPlan, @transient node: Recycled) extends UnaryExecNode with Logging {
+final case class RecycledExec(child: SparkPlan, @transient node: MaterializedRead) extends UnaryExecNode with Logging {
   override def output: Seq[Attribute] = child.output
   private def arranged: Option[Arranged] = if (node == null) None else node.arranged
   override def outputPartitioning: Partitioning = arranged.fold(child.outputPartitioning)(_.partitioning)
   override def outputOrdering: Seq[SortOrder] = arranged.fold(child.outputOrdering)(_.ordering)
   override def supportsColumnar: Boolean = child.supportsColumnar
   override def vectorTypes: Option[Seq[String]] = child.vectorTypes
-  override def nodeName: String = if (node == null) "Recycled" else s"Recycled ${node.entry}"
+  override def nodeName: String = if (node == null) "MaterializedRead" else s"MaterializedRead ${node.entry}"
   override protected def stringArgs: Iterator[Any] = Iterator(child)
   override def doCanonicalize(): SparkPlan = RecycledExec(child.canonicalized, null)
 
@@ -137,7 +137,7 @@ final case class RecycledExec(child: SparkPlan, @transient node: Recycled) exten
           try node.onInvalid(refusal)
           catch { case Failures(error) => logWarning("An invalid entry could not be told", error) }
           kept = session.withActive {
-            val plain = Recycled.physical(session, node.original)
+            val plain = MaterializedRead.physical(session, node.original)
             original(arranged.fold(plain)(_.of(plain)))
           }
           replaced = true

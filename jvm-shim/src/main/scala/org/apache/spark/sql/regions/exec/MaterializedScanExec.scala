@@ -29,7 +29,7 @@ import org.apache.spark.util.Utils
  * @param arranged one partition for each that was stored, in place of pieces of equal size
  * @param pushed conjuncts that Parquet may use to skip row groups; the plan above still evaluates them
  */
-case class RecycledScanExec(
+case class MaterializedScanExec(
     output: Seq[Attribute],
     @transient entry: StoredEntry,
     columns: Seq[Int],
@@ -37,7 +37,7 @@ case class RecycledScanExec(
     arranged: Boolean = false)
     extends LeafExecNode {
 
-  override def nodeName: String = s"RecycledScan ${if (entry == null) "" else entry.entry}".trim
+  override def nodeName: String = s"MaterializedScan ${if (entry == null) "" else entry.entry}".trim
 
   @transient private lazy val fileSchema: StructType = StorableTypes.physical(entry.schema)
   @transient private lazy val readSchema: StructType = StructType(columns.map(fileSchema(_)))
@@ -62,7 +62,7 @@ case class RecycledScanExec(
     s"$nodeName $shown PushedFilters: ${text.take(conf.maxMetadataStringLength)}, Files: ${entry.files.size}"
   }
 
-  override def doCanonicalize(): SparkPlan = RecycledScanExec(
+  override def doCanonicalize(): SparkPlan = MaterializedScanExec(
     output.map(QueryPlan.normalizeExpressions(_, output)), entry, columns,
     QueryPlan.normalizePredicates(pushed, output), arranged)
 

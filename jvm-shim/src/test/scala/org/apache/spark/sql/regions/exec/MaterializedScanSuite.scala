@@ -6,7 +6,7 @@ import java.nio.file.{Files, StandardOpenOption}
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.regions.{InputListing, Refusal}
 
-class RecycledScanSuite extends ExecSuite {
+class MaterializedScanSuite extends ExecSuite {
   private def numbers =
     spark.range(0, 1000, 1, 4).select(col("id"), (col("id") % 7).as("k"), concat(lit("s"), col("id")).as("s"))
 
@@ -48,7 +48,7 @@ class RecycledScanSuite extends ExecSuite {
     assertEquals(read(_.where("rand(1) < 2").select("k"))._2, 4000L)
     assertEquals(filtered.metrics("numFiles").value, 4L)
     assertEquals(filtered.metrics("filesSize").value, entry.bytes)
-    assertEquals(filtered.nodeName, s"RecycledScan ${entry.entry}")
+    assertEquals(filtered.nodeName, s"MaterializedScan ${entry.entry}")
   }
 
   test("filters that Parquet and Spark see differently stay with Spark") {
@@ -89,14 +89,14 @@ class RecycledScanSuite extends ExecSuite {
   test("statistics") {
     val df = numbers
     val (_, entry) = stored(df)
-    val relation = RecycledRelation(planOf(df).output, entry, 0 to 2)
+    val relation = MaterializedRelation(planOf(df).output, entry, 0 to 2)
     assertEquals(relation.stats.rowCount, Some(BigInt(1000)))
     assert(relation.stats.sizeInBytes >= entry.bytes)
-    val one = RecycledRelation(planOf(df).output.take(1), entry, Seq(0))
+    val one = MaterializedRelation(planOf(df).output.take(1), entry, Seq(0))
     assert(one.stats.sizeInBytes < relation.stats.sizeInBytes)
-    val leaf = Recycled(entry.entry, relation.output, relation, planOf(df), Nil, _ => None, _ => ())
+    val leaf = MaterializedRead(entry.entry, relation.output, relation, planOf(df), Nil, _ => None, _ => ())
     assertEquals((leaf.stats, leaf.maxRows), (relation.stats, Some(1000L)))
-    assertEquals(leaf.simpleString(10).takeWhile(_ != ','), s"Recycled [entry ${entry.entry}]")
+    assertEquals(leaf.simpleString(10).takeWhile(_ != ','), s"MaterializedRead [entry ${entry.entry}]")
   }
 
   private def breaks(name: String, code: String)(damage: Store => Unit): Unit =

@@ -5,12 +5,12 @@ import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, Statistics}
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
 
 /**
- * The rows of a stored entry; always inside a [[Recycled]], which knows what to do when they are gone.
+ * The rows of a stored entry; always inside a [[MaterializedRead]], which knows what to do when they are gone.
  *
  * @param columns for each output attribute the ordinal of the file's column
  * @param arranged whether the rows are wanted in the partitions that they were stored in
  */
-case class RecycledRelation(
+case class MaterializedRelation(
     output: Seq[Attribute],
     @transient entry: StoredEntry,
     columns: Seq[Int],

@@ -12,13 +12,13 @@ import org.apache.spark.sql.functions._
 import org.apache.spark.sql.regions.{LocalSpark, Refusal}
 import org.apache.spark.sql.regions.rules.OptimizerRuns
 
-/** What [[Recycled]] itself does, whatever it reads: choose at each execution, and stay out of the plan around it. */
-class RecycledSuite extends ExecSuite {
+/** What [[MaterializedRead]] itself does, whatever it reads: choose at each execution, and stay out of the plan around it. */
+class MaterializedReadSuite extends ExecSuite {
   private def numbers =
     spark.range(0, 1000, 1, 4).select(col("id"), (col("id") % 7).as("k"), concat(lit("s"), col("id")).as("s"))
 
-  private def leaf(df: DataFrame): Recycled =
-    df.asInstanceOf[Dataset[_]].queryExecution.optimizedPlan.collectFirst { case r: Recycled => r }.get
+  private def leaf(df: DataFrame): MaterializedRead =
+    df.asInstanceOf[Dataset[_]].queryExecution.optimizedPlan.collectFirst { case r: MaterializedRead => r }.get
 
   for (aqe <- Seq("true", "false")) test(s"residual filter and projection are part of the read: adaptive=$aqe") {
     withConf("spark.sql.adaptive.enabled" -> aqe) {
@@ -54,7 +54,7 @@ class RecycledSuite extends ExecSuite {
         val (queue, told) = refusals()
         // The same attributes: no projection, so that batches come through.
         val output = df.asInstanceOf[Dataset[_]].queryExecution.optimizedPlan.output
-        def scan = RecycledRelation(output, entry, output.indices)
+        def scan = MaterializedRelation(output, entry, output.indices)
         val again = served(df, entry.entry, () => scan, Entries.check(entry, _).left.toOption, told, Nil)
         val plain = sorted(df.collect())
         assertEquals(sorted(again.collect()), plain)
@@ -166,8 +166,8 @@ class RecycledSuite extends ExecSuite {
     val (_, entry) = stored(df)
     val (queue, told) = refusals()
     val attributes = df.asInstanceOf[Dataset[_]].queryExecution.optimizedPlan.output
-    def frame(check: Recycled.Check, onInvalid: Refusal => Unit) =
-      served(df, entry.entry, () => RecycledRelation(attributes, entry, attributes.indices), check, onInvalid, Nil)
+    def frame(check: MaterializedRead.Check, onInvalid: Refusal => Unit) =
+      served(df, entry.entry, () => MaterializedRelation(attributes, entry, attributes.indices), check, onInvalid, Nil)
     val broken = frame(_ => throw new NoClassDefFoundError("x/Y"), told)
     assertEquals(broken.count(), 1000L)
     assertEquals(codes(queue), Seq("ENTRY_DAMAGED"))
@@ -198,7 +198,7 @@ class RecycledSuite extends ExecSuite {
     assertEquals(leaf(again).missingInput.size, 0)
     assertEquals(leaf(again).innerChildren, Seq(leaf(again).read))
     val text = executed(again).toString
-    assert(text.contains(s"Recycled ${entry.entry}") && text.contains(s"RecycledScan ${entry.entry}"), text)
+    assert(text.contains(s"MaterializedRead ${entry.entry}") && text.contains(s"MaterializedScan ${entry.entry}"), text)
     assert(!text.contains("StoredEntry") && !text.contains("Refusal"), text)
   }
 }
