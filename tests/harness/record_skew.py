@@ -33,7 +33,7 @@ def shapes(folder: Path) -> None:
 
 def main(file: str) -> None:
     file = os.path.abspath(file)
-    os.environ |= {"SKEW_RECORD": file, "PYTHONPATH": str(Path(__file__).with_name("recorder"))}
+    os.environ |= {"PLANNER_RECORD": file, "PYTHONPATH": str(Path(__file__).with_name("recorder"))}
     suites = [str(Path(__file__).parents[1] / "spark" / name) for name in SUITES]
     subprocess.run([sys.executable, "-m", "pytest", "-q", *suites])  # what a failing test asked is as real
     with tempfile.TemporaryDirectory() as folder:
