@@ -212,8 +212,8 @@ def slow_groups(options: Options) -> Answer:
 def passes(options: Options) -> Answer:
     """All queries of TPC-H and TPC-DS as recurring jobs run them: passes in one application, then one in another.
 
-    A pass is a round, the last one is another application's on the same store. Each query's turns are side by side; plain
-    Spark is warm, ours has run the same queries on a hundredth of the data, with nothing stored.
+    A pass is a round, the last one is another application's on the same store. Each query's turns are side by side;
+    plain Spark is warm, ours has run the same queries on a hundredth of the data, with nothing stored.
     """
     suites = {
         "tpch": (data.tpch_queries(), data.tpch(options.scale, options.data), data.tpch(WARM_SCALE, options.data)),
