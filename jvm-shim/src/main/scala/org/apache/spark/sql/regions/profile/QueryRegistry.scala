@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.QueryExecution
-import org.apache.spark.sql.regions.{Guard, BoundedMap, Signature, SignedPlan, Tags}
+import org.apache.spark.sql.regions.{BoundedMap, Guard, Signature, SignedPlan, Tags}
 
 /** A load that the plan was given: `relation` takes the place of `node`, or is another copy of what does. */
 final case class LoadUse(entry: String, node: Int, relation: LogicalPlan)

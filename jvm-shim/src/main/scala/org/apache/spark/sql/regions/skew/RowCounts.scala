@@ -9,7 +9,7 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
-import org.apache.spark.sql.regions.{Guard, RegionsConf}
+import org.apache.spark.sql.regions.{Guard, Policy, RegionsConf}
 import org.apache.spark.util.AccumulatorV2
 import org.apache.spark.util.random.XORShiftRandom
 

@@ -157,7 +157,9 @@ abstract class ExecSuite extends FunSuite with AdaptiveSparkPlanHelper {
       }
   }
 
-  def scans(df: DataFrame): Seq[MaterializedScanExec] = collect(executed(df)) { case scan: MaterializedScanExec => scan }
+  def scans(df: DataFrame): Seq[MaterializedScanExec] = collect(executed(df)) { case scan: MaterializedScanExec =>
+    scan
+  }
 
   def reads(df: DataFrame): Seq[RecycledExec] = collectWithSubqueries(executed(df)) { case read: RecycledExec => read }
 
