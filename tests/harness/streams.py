@@ -17,6 +17,7 @@ from typing import Any
 
 import spark_regions
 from spark_regions.planner.service import Service
+from spark_regions.store.entries import all_entries
 from tests.harness.statements import Lines, not_run, traced
 from tests.harness.wire import read
 
@@ -38,18 +39,32 @@ def scenarios() -> Iterator[tuple[str, Scenario]]:
 def said(scenario: Iterable[dict[str, Any]], folder: Path) -> Iterator[tuple[dict[str, Any], Any]]:
     """Each message with its answer, from planners that share a store below `folder`."""
     planners: dict[int, Service] = {}
+    names: dict[str, str] = {}
     for record in scenario:
-        number, message = record["planner"], read(record["message"])
+        planner, message = planners.get(record["planner"]), record["message"]
         if "confs" in record:
-            planners[number] = Service(record["confs"] | {"recycle.dir": str(folder)})
-            planners[number].hello(message)
+            planner = planners[record["planner"]] = Service(record["confs"] | {"recycle.dir": str(folder)})
+            planner.hello(read(message))
             continue
-        answer = planners[number].handle(message)
+        assert planner is not None
+        answer = planner.handle(read(_renamed(message, planner, names)))
         while callable(answer):
             answer = answer()
-        yield record["message"], answer
-        if (session := planners[number].session) is not None:
+        yield message, answer
+        if (session := planner.session) is not None:
             session.settle(60.0)
+
+
+def _renamed(message: dict[str, Any], planner: Service, names: dict[str, str]) -> dict[str, Any]:
+    """With the entries that this planner made, in the places of those that the recorded one made."""
+    name, session = message.get("entry"), planner.session
+    # What is persisted is numbered, and has the same name again.
+    if name is not None and name.startswith("e") and name not in names and session is not None:
+        made = session.store.catalog.read(all_entries)
+        left = [each.id for each in made if each.query == message["query"] and each.id not in names.values()]
+        names[name] = left[0] if left else name
+    loads = [each | {"entry": names.get(each["entry"], each["entry"])} for each in message.get("loads", ())]
+    return message | ({"entry": names.get(name, name)} if name else {}) | ({"loads": loads} if loads else {})
 
 
 def run(scenario: Scenario) -> Lines:

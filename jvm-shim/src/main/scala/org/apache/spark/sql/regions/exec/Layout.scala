@@ -224,7 +224,7 @@ object Layout {
 
   /** Each of our operators but those that give rows as they come to them, or as plain Spark would. */
   private def rearranges(plan: SparkPlan): Boolean = plan match {
-    case _: TeeExec | _: RecycledExec | _: MaterializedScanExec | _: skew.RowCountsExec => false
+    case _: TeeExec | _: MaterializedReadExec | _: MaterializedScanExec | _: skew.RowCountsExec => false
     case other => other.getClass.getName.startsWith("org.apache.spark.sql.regions.")
   }
 

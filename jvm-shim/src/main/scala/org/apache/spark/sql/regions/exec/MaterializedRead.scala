@@ -89,7 +89,8 @@ object MaterializedRead {
 }
 
 /** Runs `child`, or the original plan where the stored rows may not be used any more. */
-final case class RecycledExec(child: SparkPlan, @transient node: MaterializedRead) extends UnaryExecNode with Logging {
+final case class MaterializedReadExec(child: SparkPlan, @transient node: MaterializedRead) extends UnaryExecNode
+    with Logging {
   override def output: Seq[Attribute] = child.output
   private def arranged: Option[Arranged] = if (node == null) None else node.arranged
   override def outputPartitioning: Partitioning = arranged.fold(child.outputPartitioning)(_.partitioning)
@@ -98,7 +99,7 @@ final case class RecycledExec(child: SparkPlan, @transient node: MaterializedRea
   override def vectorTypes: Option[Seq[String]] = child.vectorTypes
   override def nodeName: String = if (node == null) "MaterializedRead" else s"MaterializedRead ${node.entry}"
   override protected def stringArgs: Iterator[Any] = Iterator(child)
-  override def doCanonicalize(): SparkPlan = RecycledExec(child.canonicalized, null)
+  override def doCanonicalize(): SparkPlan = MaterializedReadExec(child.canonicalized, null)
 
   /** Whoever computes what is kept also pays for keeping it: that is no work of the operators below. */
   override lazy val metrics: Map[String, SQLMetric] =

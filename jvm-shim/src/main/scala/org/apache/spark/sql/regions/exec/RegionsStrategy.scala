@@ -24,7 +24,7 @@ case class RegionsStrategy(session: SparkSession) extends SparkStrategy {
       val partitioning = shared.partitioning(session.sessionState.conf.numShufflePartitions)
       ShuffleExchangeExec(partitioning, planLater(shared.child), REPARTITION_BY_COL) :: Nil
 
-    case recycled: MaterializedRead => RecycledExec(read(recycled), recycled) :: Nil
+    case recycled: MaterializedRead => MaterializedReadExec(read(recycled), recycled) :: Nil
 
     case ScanOperation(projects, above, conjuncts, relation: MaterializedRelation) =>
       val needed = AttributeSet((projects ++ above ++ conjuncts).flatMap(_.references))

@@ -17,7 +17,7 @@ import org.apache.spark.sql.execution.exchange.{
 }
 import org.apache.spark.sql.execution.joins.SortMergeJoinExec
 import org.apache.spark.sql.regions.Tags
-import org.apache.spark.sql.regions.exec.RecycledExec
+import org.apache.spark.sql.regions.exec.MaterializedReadExec
 import org.apache.spark.sql.regions.skew.{RowCountsExec, SkewReadExec}
 
 /**
@@ -175,7 +175,8 @@ private final class PlanWalk {
         }
       case _ =>
         val below = plan match {
-          case recycled: RecycledExec => position.copy(computes = recycled.node != null && recycled.node.computes)
+          case recycled: MaterializedReadExec =>
+            position.copy(computes = recycled.node != null && recycled.node.computes)
           case _ => position
         }
         plan.children.foreach(visit(_, operator.index, operator.writes, partialBelow, operator.foreign, below))

@@ -161,7 +161,8 @@ abstract class ExecSuite extends FunSuite with AdaptiveSparkPlanHelper {
     scan
   }
 
-  def reads(df: DataFrame): Seq[RecycledExec] = collectWithSubqueries(executed(df)) { case read: RecycledExec => read }
+  def reads(df: DataFrame): Seq[MaterializedReadExec] =
+    collectWithSubqueries(executed(df)) { case read: MaterializedReadExec => read }
 
   def parts(store: Store): Seq[File] =
     Option(store.directory.listFiles()).toSeq.flatten.filter(_.getName.startsWith("part-")).sortBy(_.getName)

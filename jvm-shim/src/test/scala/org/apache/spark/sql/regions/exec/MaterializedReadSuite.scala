@@ -60,7 +60,8 @@ class MaterializedReadSuite extends ExecSuite {
         assertEquals(sorted(again.collect()), plain)
         assertEquals(reads(again).map(_.supportsColumnar), Seq(true))
         val above = collect(executed(again)) { case c: ColumnarToRowExec => c.child }
-        assert(above.size == 1 && above.head.collectFirst { case r: RecycledExec => r }.nonEmpty, executed(again))
+        assert(
+          above.size == 1 && above.head.collectFirst { case r: MaterializedReadExec => r }.nonEmpty, executed(again))
         assertEquals(codes(queue), Nil)
         assert(parts(store).head.delete())
         assertEquals(sorted(again.collect()), plain)
