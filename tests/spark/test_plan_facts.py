@@ -344,7 +344,7 @@ def test_frames_have_the_same_semantics(sides: Sides, data: Path, loaded: Pair) 
 @pytest.mark.parametrize("mode", ["simple", "extended", "codegen", "cost", "formatted"])
 def test_every_way_to_explain(loaded: Pair, mode: str, capsys: pytest.CaptureFixture[str]) -> None:
     loaded[1].explain(mode=mode)
-    assert "MaterializedRead" in capsys.readouterr().out
+    assert "Materialized" in capsys.readouterr().out
 
 
 def test_observed_above_a_load(sides: Sides, data: Path) -> None:
