@@ -197,11 +197,15 @@ def parse_plan(query: SignedQuery) -> Plan:
     return Plan(root, nodes, parents, query.expressions, query.conjunct_columns, shared, repeated, query.equal)
 
 
-def signature(signed: PlanNode | SharedFrame | RepeatedNodes | RanNode) -> Signature | None:
-    """The signature in a record, if it has one."""
-    if signed.lineage is None or signed.core is None:
+def signature(node: PlanNode | RanNode) -> Signature | None:
+    """The signature of a node, if it has one."""
+    if node.lineage is None or node.core is None:
         return None
-    return Signature(signed.lineage, signed.core, frozenset(signed.conjuncts), signed.columns)
+    return Signature(node.lineage, node.core, frozenset(node.conjuncts), node.columns)
+
+
+def _signed(told: SharedFrame | RepeatedNodes) -> Signature:
+    return Signature(told.lineage, told.core, frozenset(told.conjuncts), told.columns)
 
 
 def _node(told: PlanNode) -> Node:
@@ -221,13 +225,11 @@ def _node(told: PlanNode) -> Node:
 def _repeated(told: RepeatedNodes) -> RepeatedSubplan:
     if len(told.nodes) != len(told.copies) or not set(told.copies) <= set(told.nodes):
         raise InvalidRequest("plan: a repeated subplan with copies that are not among its nodes")
-    signed = Signature(told.lineage, told.core, frozenset(told.conjuncts), told.columns)
-    return RepeatedSubplan(told.nodes, told.copies, signed, told.exact, told.row_bytes, told.exchange)
+    return RepeatedSubplan(told.nodes, told.copies, _signed(told), told.exact, told.row_bytes, told.exchange)
 
 
 def _shared(told: SharedFrame) -> CandidateDataFrame:
-    signed = Signature(told.lineage, told.core, frozenset(told.conjuncts), told.columns)
-    return CandidateDataFrame(told.ref, told.node, told.seen, signed, told.row_bytes, told.held, told.inputs)
+    return CandidateDataFrame(told.ref, told.node, told.seen, _signed(told), told.row_bytes, told.held, told.inputs)
 
 
 def _parents(root: int, nodes: Mapping[int, Node]) -> dict[int, int]:
