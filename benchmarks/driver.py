@@ -161,7 +161,19 @@ def status(spark: SparkSession) -> Answer:
 
 
 def last_decision(spark: SparkSession) -> Answer:
-    return next(iter(_decisions(spark, limit=1)), {})
+    """The newest one on a query; what is told later of what it stores, or of its stages, is no decision on it."""
+    return next(reversed(_on_queries(_decisions(spark))), {})
+
+
+def decided(spark: SparkSession, since: float) -> Answer:
+    """Milliseconds of all decisions on queries since a time (epoch, in seconds)."""
+    found = _on_queries(_decisions(spark, limit=100_000))
+    found = [each for each in found if each["epochMillis"] >= 1000 * since]
+    return {name: [each[name] for each in found] for name in ("planningMillis", "plannerMillis")}
+
+
+def _on_queries(found: list[Answer]) -> list[Answer]:
+    return [each for each in found if each["session"] and not each["topic"]]
 
 
 def _decisions(spark: SparkSession, limit: int = 30) -> list[Answer]:
@@ -174,7 +186,8 @@ def _decisions(spark: SparkSession, limit: int = 30) -> list[Answer]:
 
 
 TASKS: dict[str, Callable[..., Answer]] = {
-    function.__name__: function for function in (register, query, tasks, groups, plan, shape, status, last_decision)
+    function.__name__: function
+    for function in (register, query, tasks, groups, plan, shape, status, last_decision, decided)
 }
 
 

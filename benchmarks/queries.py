@@ -1,6 +1,6 @@
 """Queries in driver processes that take turns, one with the plugin and one or two without it.
 
-python -m benchmarks.queries cold_overhead|planning|shared_subplans|slow_groups|tee [--scale 1] [--rounds 3]
+python -m benchmarks.queries NAME [--scale 1] [--rounds 3]; without a name it lists them.
 """
 
 from __future__ import annotations
@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -209,60 +210,69 @@ def slow_groups(options: Options) -> Answer:
     }
 
 
-def passes(options: Options) -> Answer:
-    """All queries of TPC-H and TPC-DS as recurring jobs run them: passes in one application, then one in another.
+def tpch_passes(options: Options) -> Answer:
+    """`_passes` over the 22 queries of TPC-H."""
+    return _passes(options, data.tpch_queries(), data.tpch)
+
+
+def tpcds_passes(options: Options) -> Answer:
+    """`_passes` over the 99 queries of TPC-DS."""
+    return _passes(options, data.tpcds_queries(), data.tpcds)
+
+
+def _passes(options: Options, queries: Mapping[int, str], made: Callable[[float, Path], Path]) -> Answer:
+    """All queries of a suite as recurring jobs run them: passes in one application, then one in another.
 
     A pass is a round, the last one is another application's on the same store. Each query's turns are side by side;
     plain Spark is warm, ours has run the same queries on a hundredth of the data, with nothing stored.
     """
-    suites = {
-        "tpch": (data.tpch_queries(), data.tpch(options.scale, options.data), data.tpch(WARM_SCALE, options.data)),
-        "tpcds": (data.tpcds_queries(), data.tpcds(options.scale, options.data), data.tpcds(WARM_SCALE, options.data)),
+    tables, small = made(options.scale, options.data), made(WARM_SCALE, options.data)
+    each: list[Answer] = []
+    with tempfile.TemporaryDirectory(prefix="spark-regions-bench-") as name:
+        folder = Path(name)
+        store = {"spark.regions.recycle.dir": (folder / "store").as_uri()}
+        with drivers(folder, {"plain": None}) as plain:
+            for application, rounds in (("one", options.rounds), ("another", 1)):
+                with drivers(folder, {application: store}) as started:
+                    pair = {"plain": plain["plain"], "plugin": started[application]}
+                    for driver in pair.values():
+                        driver.register(small)
+                    pair["plugin"].set(OFF)
+                    asked(pair, queries, 1, texts("query", queries))
+                    for driver in pair.values():
+                        driver.register(tables)
+                    pair["plugin"].set(ON)
+                    for _ in range(rounds):
+                        each.append(_pass(pair, queries))
+        stored = sum(file.stat().st_size for file in folder.rglob("store/**/*.parquet"))
+    return {
+        "differing": [item for one in each for item in one.pop("differing")],
+        "over_plain": [round(one["over_plain"], 3) for one in each],
+        "queries_beyond_1.05_plus_50_ms": [len(one["beyond"]) for one in each],
+        "stored_bytes": stored,
+        "input_bytes": sum(file.stat().st_size for file in data.tables(tables).values()),
+        "passes": each,
     }
-    found: Answer = {"differing": []}
-    for suite, (queries, tables, small) in suites.items():
-        with tempfile.TemporaryDirectory(prefix="spark-regions-bench-") as folder:
-            store = {"spark.regions.recycle.dir": (Path(folder) / "store").as_uri()}
-            each: list[Answer] = []
-            with drivers(Path(folder), {"plain": None}) as plain:
-                for application, rounds in (("one", options.rounds), ("another", 1)):
-                    with drivers(Path(folder), {application: store}) as started:
-                        pair = {"plain": plain["plain"], "plugin": started[application]}
-                        for driver in pair.values():
-                            driver.register(small)
-                        pair["plugin"].set(OFF)
-                        asked(pair, queries, 1, texts("query", queries))
-                        for driver in pair.values():
-                            driver.register(tables)
-                        pair["plugin"].set(ON)
-                        for _ in range(rounds):
-                            each.append(_pass(pair, queries))
-            found["differing"] += [f"{suite} {item}" for one in each for item in one.pop("differing")]
-            found |= {
-                f"{suite}_over_plain": [round(one["over_plain"], 3) for one in each],
-                f"{suite}_queries_beyond_1.05_plus_50_ms": [len(one["beyond"]) for one in each],
-                f"{suite}_stored_bytes": sum(file.stat().st_size for file in Path(folder).rglob("store/**/*.parquet")),
-                f"{suite}_input_bytes": sum(file.stat().st_size for file in data.tables(tables).values()),
-                f"{suite}_passes": each,
-            }
-    return found
 
 
 def _pass(pair: Mapping[str, Driver], queries: Mapping[int, str]) -> Answer:
     """Each query once on each side."""
+    start = time.time()
     answers = asked(
         pair, queries, 1, texts("query", queries), after=lambda: {"did": pair["plugin"].ask("last_decision")}
     )
     decided = [values(answers, item, "plugin", "did")[0] for item in queries]
-    rule, planner = ([each.get(name, 0.0) for each in decided] for name in ("planningMillis", "plannerMillis"))
+    millis = pair["plugin"].ask("decided", since=start)
     return {
         "over_plain": ratio(answers, queries, "plugin", "plain"),
         "plain_seconds": sum(values(answers, item, "plain")[0] for item in queries),
         "beyond": slow(answers),
         "differing": differing(answers),
         "did": Counter(action["kind"] for each in decided for action in each.get("actions", ())),
-        "rule_milliseconds": {"p50": percentile(rule, 0.5), "p99": percentile(rule, 0.99)},
-        "planner_milliseconds": {"p50": percentile(planner, 0.5), "p99": percentile(planner, 0.99)},
+        "decisions": {
+            name: {"sum": sum(each), "p50": percentile(each, 0.5), "p99": percentile(each, 0.99), "count": len(each)}
+            for name, each in millis.items()
+        },
         "seconds": all_seconds(answers),
     }
 
@@ -302,7 +312,7 @@ def tee(options: Options) -> Answer:
     }
 
 
-ROUNDS = {cold_overhead: 3, passes: 3, planning: 3, shared_subplans: 7, slow_groups: 3, tee: 5}
+ROUNDS = {cold_overhead: 3, tpch_passes: 3, tpcds_passes: 3, planning: 3, shared_subplans: 7, slow_groups: 3, tee: 5}
 
 if __name__ == "__main__":
     benchmarks_main("queries", {function.__name__: (function, rounds) for function, rounds in ROUNDS.items()})
