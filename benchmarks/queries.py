@@ -44,7 +44,7 @@ ONLY_SHARING = {
     "spark.regions.persist.enabled": "false",
     "spark.regions.recycle.rowOrder": "any",
 }
-SHARING_MEMORY = {"spark.driver.memory": "4g"}
+DRIVER_MEMORY = {"spark.driver.memory": "4g"}
 """With 2 GB, plain Spark has no room for the broadcasts of query 10 at scale 1."""
 GROUPS, MILLIS = 200, 40
 WORK = {"even": "1", "one_slow": f"IF(k = 0, {GROUPS // 3}, 1)", "zipf": f"{GROUPS} / 6 / (1 + k)"}
@@ -160,7 +160,7 @@ def shared_subplans(options: Options) -> Answer:
     """
     queries = data.tpcds_queries()
     tables = data.tpcds(options.scale, options.data)
-    with sides({"plain": None, "plugin": ONLY_SHARING}, tables, SHARING_MEMORY) as pair:
+    with sides({"plain": None, "plugin": ONLY_SHARING}, tables, DRIVER_MEMORY) as pair:
         shared = []
         for number, text in queries.items():
             pair["plugin"].ask("query", text=text)
@@ -231,9 +231,9 @@ def _passes(options: Options, queries: Mapping[int, str], made: Callable[[float,
     with tempfile.TemporaryDirectory(prefix="spark-regions-bench-") as name:
         folder = Path(name)
         store = {"spark.regions.recycle.dir": (folder / "store").as_uri()}
-        with drivers(folder, {"plain": None}) as plain:
+        with drivers(folder, {"plain": None}, DRIVER_MEMORY) as plain:
             for application, rounds in (("one", options.rounds), ("another", 1)):
-                with drivers(folder, {application: store}) as started:
+                with drivers(folder, {application: store}, DRIVER_MEMORY) as started:
                     pair = {"plain": plain["plain"], "plugin": started[application]}
                     for driver in pair.values():
                         driver.register(small)

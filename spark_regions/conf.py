@@ -39,7 +39,7 @@ class Conf:
     """One key.
 
     `default` is text as in a properties file. `unit` is that of the parsed value, of `minimum`, and of a bare number.
-    A `pattern` must match the whole text.
+    A `pattern` must match the whole text. Installed packages can add to `open` choices.
     """
 
     key: str
@@ -52,6 +52,7 @@ class Conf:
     minimum: int | None = None
     pattern: str = ""
     aliases: tuple[str, ...] = ()
+    open: bool = False
 
     @property
     def name(self) -> str:
@@ -61,7 +62,8 @@ class Conf:
     def expected(self) -> str:
         """What a value must look like."""
         if self.choices:
-            return "one of " + ", ".join(self.choices)
+            more = ", or what an installed package adds" if self.open else ""
+            return "one of " + ", ".join(self.choices) + more
         if self.pattern:
             return "a plain folder name"
         limit = {None: "", 0: ", not negative", 1: ", above 0"}.get(self.minimum, f", at least {self.minimum}")
@@ -249,6 +251,7 @@ CONFS: tuple[Conf, ...] = (
         " tests); `off`: store nothing, load nothing. Installed packages can add names by the entry point group"
         " `spark_regions.strategies`.",
         choices=("markov", "maxbenefit", "latest", "always", "off"),
+        open=True,
     ),
     Conf(
         "spark.regions.recycle.window",

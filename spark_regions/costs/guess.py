@@ -6,10 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from spark_regions.costs.rates import SCAN_BYTES_PER_SECOND, SECONDS_PER_ROW, SHUFFLED_SECONDS_PER_ROW
-from spark_regions.dag.plan import Plan
+from spark_regions.dag.plan import Node, Plan
 from spark_regions.stats.cardinality import UNKNOWN_SOURCE_BYTES, guessed_rows
 
 _MOVES = ("Aggregate", "Distinct", "Window", "Sort", "Repartition")
+
+
+def moves(node: Node) -> bool:
+    """Whether rows are moved, sorted or hashed for it."""
+    return len(node.children) > 1 or node.operator.startswith(_MOVES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +34,7 @@ def guessed(plan: Plan) -> Guess:
     for number in rows:
         node = plan.nodes[number]
         if node.children:
-            moved = len(node.children) > 1 or node.operator.startswith(_MOVES)
-            rate = SHUFFLED_SECONDS_PER_ROW if moved else SECONDS_PER_ROW
+            rate = SHUFFLED_SECONDS_PER_ROW if moves(node) else SECONDS_PER_ROW
             seconds[number] = sum(rows[child] for child in node.children) * rate
         else:
             size = node.source_bytes if node.source_bytes is not None else UNKNOWN_SOURCE_BYTES

@@ -17,6 +17,9 @@ DEADLINE_SHARE = 0.1
 DEADLINE_MOST_MILLIS = 2000
 """How long a decision is worth waiting for: this share of what decisions of late have saved, so long at the most."""
 
+STORED_AT_ONCE_MILLIS = 200
+"""What a query has to take before its result is stored unseen: reading it takes a part of that, too."""
+
 SKEW_BYTES_WORTH_ASKING = 8_000_000
 SKEW_ROWS_WORTH_ASKING = 1_000_000
 """What a core works through while a decision is asked for and a further stage starts, some 0.2 s."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -81,6 +81,13 @@ class Draft:
     def declined(self, *more: Decline) -> Draft:
         """The draft with these declines after its own."""
         return replace(self, declines=(*self.declines, *more)) if more else self
+
+    def storing(self, more: Iterable[Store]) -> Draft:
+        """The draft with these stores, and without what was said of their nodes."""
+        stores = (*self.stores, *more)
+        nodes = {candidate.node for candidate, _ in stores}
+        declines = tuple(each for each in self.declines if each.node not in nodes)
+        return replace(self, stores=stores, declines=declines)
 
     def only(self, nodes: Collection[int]) -> Draft:
         """The draft with what is loaded, stored, kept and persisted at these nodes; itself, if that is all."""

@@ -33,6 +33,7 @@ class MaterializationCandidate:
     :param ref: of the DataFrame
     :param extra_seconds: what computing it now costs beyond the node that it replaces
     :param first_use: nothing is known of it: stored if that adds little to the query
+    :param in_memory: and only what tasks can hold in memory
     """
 
     node: int
@@ -48,6 +49,7 @@ class MaterializationCandidate:
     ref: str | None = None
     extra_seconds: float = 0.0
     first_use: bool = False
+    in_memory: bool = False
 
     @property
     def benefit(self) -> float:

@@ -95,8 +95,13 @@ class Effects:
         else:
             lost = []
             stores = [(c, reason, self._entry(question, draft, c, reason, query)) for c, reason in draft.stores]
+        unreserved = [each for each in stores if each[0].in_memory]
+        stores = [each for each in stores if not each[0].in_memory]
+        small: list[Action] = [
+            self._store(question, query, c, reason, entry, entry.bytes) for c, reason, entry in unreserved
+        ]
         if not loads and not stores:
-            return [], lost
+            return small, lost
         replaced = {name for _, name in question.unordered}
         try:
             gone, refused, reserved = self.store.admit(
@@ -107,8 +112,8 @@ class Effects:
                 replaced,
             )
         except CatalogBusy as error:
-            return [], [*lost, Decline(question.plan.root, "CATALOG_BUSY", str(error)[:200])]
-        actions: list[Action] = []
+            return small, [*lost, Decline(question.plan.root, "CATALOG_BUSY", str(error)[:200])]
+        actions: list[Action] = list(small)
         for match, reason in loads:
             if match.entry.id in gone:
                 lost.append(Decline(match.node, "ENTRY_MISSING", match.entry.id))
@@ -144,14 +149,16 @@ class Effects:
     ) -> wire.Store:
         row_bytes = candidate.bytes / question.rates.stored_ratio
         write = PendingWrite(
-            entry.id, entry.lineage, query.number, candidate.node, query.cores, row_bytes, reserved, query.decided
-        )
+            entry.id, entry.lineage, query.number, candidate.node, query.cores, row_bytes, reserved, query.decided,
+            (entry, question.confs.max_bytes) if candidate.in_memory else None,
+        )  # fmt: skip
         self.writes.add(write, uncosted=candidate.first_use, planned=reason == "PLANNED")
         overhead = question.confs.first_use_overhead if candidate.first_use else None
         saving = round(max(candidate.benefit, 0.0), 4)
         return wire.Store(
-            candidate.node, candidate.ref, entry.id, entry.location, entry.columns, reserved, overhead, saving, reason
-        )
+            candidate.node, candidate.ref, entry.id, entry.location, entry.columns, reserved, overhead, saving, reason,
+            candidate.in_memory,
+        )  # fmt: skip
 
     def _reads_of_persisted(self, draft: Draft) -> Iterator[Action]:
         for node in sorted(draft.loads):

@@ -19,6 +19,7 @@ class PendingWrite:
     :param row_bytes: of its rows, as expected
     :param reserved: bytes that its files may take
     :param decided: seconds of a monotonic clock
+    :param unreserved: the entry where nothing was reserved for it, and the budget
     """
 
     entry: str
@@ -29,6 +30,7 @@ class PendingWrite:
     row_bytes: float
     reserved: int
     decided: float
+    unreserved: tuple[Entry, int] | None = None
 
 
 class PendingWrites:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -57,17 +58,22 @@ class Learning:
         """
         name, rows, size, seconds = event.entry, event.rows, event.bytes, event.seconds
         write, uncosted = self.effects.writes.committed(name)
-        now = time.monotonic()
+        took = max(0.0, time.monotonic() - write.decided - seconds / write.cores) if write else 0.0
 
         def commit() -> None:
-            outcome = self.store.commit(name, rows, size, seconds, supersedes)
+            outcome = ""
+            if write is not None and write.unreserved is not None:
+                # Most of what tasks hold in memory is given up, and the catalog never hears of it.
+                entry, budget = write.unreserved
+                outcome = self.store.admit_late(dataclasses.replace(entry, bytes=size, recompute_seconds=took), budget)
+            outcome = outcome or self.store.commit(name, rows, size, seconds, supersedes)
             if outcome:
                 log.warning("entry %s was written and dropped: %s", name, outcome)
                 return
             kept()
             if write is not None and uncosted:
                 # The query may not have been reported yet, and the next one is to know that loading pays.
-                self.store.price(name, max(0.0, now - write.decided - seconds / write.cores))
+                self.store.price(name, took)
 
         self.queue.put(commit)
         ratio = None if write is None else observed_ratio(size, write.row_bytes)

@@ -26,6 +26,7 @@ from spark_regions.optimizer.persist import persist
 from spark_regions.optimizer.price import price
 from spark_regions.optimizer.prune import prune
 from spark_regions.optimizer.share import share
+from spark_regions.optimizer.small_result import small_result
 from spark_regions.optimizer.widen import widen
 
 log = logging.getLogger("spark_regions.planner")
@@ -42,6 +43,7 @@ PASSES: tuple[Pass, ...] = (
     fit,
     choose,
     first_use,
+    small_result,
     account,
     prune,
     keep,

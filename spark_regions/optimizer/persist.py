@@ -13,9 +13,9 @@ from spark_regions.optimizer.strategies.ski_rental import ski_rental
 
 def persist(question: Question, draft: Draft) -> Draft:
     """After `choose`: what other applications can use as well is stored rather than persisted, and neither above nor
-    below it is anything persisted. Topmost first.
+    below it is anything persisted. Topmost first. What is stored in memory only may be given up.
     """
-    acted = {*draft.loads, *draft.stored}
+    acted = {*draft.loads, *(candidate.node for candidate, _ in draft.stores if not candidate.in_memory)}
     blocked = question.plan.under(acted) | question.plan.above(acted)
     chosen: list[MaterializationCandidate] = []
     for candidate in draft.private:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -52,6 +53,20 @@ class Counters:
     errors: int = 0
 
 
+class Laps:
+    """Milliseconds of what came one after the other."""
+
+    def __init__(self) -> None:
+        self.millis: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def __call__(self, name: str) -> None:
+        """What was done since the last one was that."""
+        now = time.perf_counter()
+        self.millis[name] = self.millis.get(name, 0.0) + 1000 * (now - self._last)
+        self._last = now
+
+
 class Session:
     """State of one application. Not thread-safe: the service calls it under its lock."""
 
@@ -73,6 +88,7 @@ class Session:
 
         :raises InvalidRequest: the message contradicts itself, or its query's plan is not known
         """
+        laps = Laps()
         asked = self._whole(message)
         unordered, confs = frozenset(asked.unordered), asked.confs
         plan = parse_plan(asked.plan).without(unordered)
@@ -83,8 +99,10 @@ class Session:
         if follow_up is not None:
             return follow_up
         query = self._open(asked, plan, cores, again=bool(unordered))
-        question = self._question(query, confs, unordered, step)
+        laps("plan")
+        question = self._question(query, confs, unordered, step, laps)
         draft = optimize(question)
+        laps("passes")
         self.counters.errors += sum(each.code == FAILED for each in draft.declines)
         self.follower.decided(draft.run)
         if asked.mode == "observe":
@@ -97,7 +115,8 @@ class Session:
         declines = [Decline(node, ROW_ORDER, name) for node, name in sorted(unordered)]
         answer = self._answer(applied.actions, [*declines, *applied.declines, *draft.declines])
         done = draft if applied.draft is draft else number_regions(question, applied.draft)
-        return replace(answer, regions=done.regions)
+        laps("effects")
+        return replace(answer, regions=done.regions, millis=laps.millis)
 
     def observe(self, event: Event) -> None:
         """Take in what was observed."""
@@ -172,17 +191,19 @@ class Session:
         return query
 
     def _question(
-        self, query: OpenQuery, confs: Confs, unordered: frozenset[tuple[int, str]], step: int | None
+        self, query: OpenQuery, confs: Confs, unordered: frozenset[tuple[int, str]], step: int | None, laps: Laps
     ) -> Question:
         """Everything that is read for the decision."""
         plan = query.plan
         rates = rates_of(self.graph.calibration)
         view = self.graph.view(plan, confs.window)
+        laps("graph")
         cores = {node.signature.core for node in plan.nodes.values() if node.signature}
         cores |= {shared.signature.core for shared in plan.shared}
         stored: list[Entry] = []
         if cores and confs.recycling:
             stored = self.store.catalog.read(lambda connection: entries_on(connection, cores))
+        laps("entries")
         run = self.follower.view(query.number, plan, step)
         entries = (*self.effects.persisted.entries(cores), *stored)
         return Question(plan, view, entries, rates, confs, query.cores, self.store.clock(), run, unordered)

@@ -93,7 +93,7 @@ def graph_snapshot(store: Store, runs: int = 20) -> GraphSnapshot:
                 merged["bytes"] = max(merged["bytes"] or 0.0, variant.bytes.mean)
         for each in operators.values():
             each["kinds"] = sorted(each["kinds"])
-        ids = window(connection, runs, None)
+        ids = window(connection, runs)
         query = (
             sa.select(EDGE.c.child, EDGE.c.parent, sa.func.count(), sa.func.sum(EDGE.c.occurrences))
             .where(EDGE.c.run_id.in_(ids))

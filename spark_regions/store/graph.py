@@ -81,9 +81,11 @@ def variants_on(connection: sa.Connection, cores: Iterable[str]) -> dict[str, li
     return found
 
 
-def window(connection: sa.Connection, size: int, without: int | None) -> list[int]:
-    """Ids of the last runs that executed something, this one left out."""
-    query = sa.select(RUN.c.id).where(RUN.c.queries > 0, RUN.c.id != (without or -1))
+def window(connection: sa.Connection, size: int, name: str | None = None, without: int = -1) -> list[int]:
+    """Ids of the last runs that executed something: those of one application count for eq. 7 of Piglet."""
+    query = sa.select(RUN.c.id).where(RUN.c.queries > 0, RUN.c.id != without)
+    if name is not None:
+        query = query.where(RUN.c.name == name)
     return list(connection.execute(query.order_by(RUN.c.id.desc()).limit(max(size, 0))).scalars())
 
 

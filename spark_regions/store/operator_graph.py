@@ -219,7 +219,7 @@ class OperatorGraph:
         if changes != self._seen or window != self._window or len(self._variants) > MAX_CACHED:
             self._variants.clear()
             self._edges.clear()
-            self._runs = stored.window(connection, window, self.run.id)
+            self._runs = stored.window(connection, window, self.run.name, self.run.id)
             self.calibration |= stored.calibration(connection, self.location)
             self.calibration |= {name: value for (_, name), value in self._pending.calibration.items()}
             self._seen, self._window = changes, window

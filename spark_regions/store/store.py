@@ -13,12 +13,15 @@ import sqlalchemy as sa
 
 from spark_regions.dag.records import Entry
 from spark_regions.store import entries as records
+from spark_regions.store.admission import density, make_room
 from spark_regions.store.catalog import Catalog
 from spark_regions.store.files import delete_entry, leftovers
 from spark_regions.store.opening import StoreLocation
 from spark_regions.store.schema import ENTRY, RUN
 
 LEFTOVER_SECONDS = 3600.0
+MOST_ENTRIES = 20_000
+"""Beyond, those of least benefit per byte go: small ones would fill the catalog before they fill the budget."""
 ROOMY = 4
 """A reservation may be so many times as large as it has to be, as far as there is room."""
 
@@ -152,6 +155,22 @@ class Store:
         self._delete_files(evicted)
         return frozenset(gone), refused, reserved
 
+    def admit_late(self, entry: Entry, budget: int) -> str:
+        """Take in an entry whose files are there; where it is refused, they are deleted.
+
+        :returns: "" or the reason code
+        """
+        now = self.clock()
+
+        def room(known: list[Entry], leased: frozenset[str]) -> Iterable[str] | None:
+            gained = entry.recompute_seconds / max(entry.bytes, 1)
+            return make_room(known, entry.bytes, gained, budget, now, leased).evict
+
+        _, refused, _ = self.admit((), [(entry, room)], budget, self.catalog.busy_seconds)
+        if entry.id in refused:
+            self._delete_files([entry.id])
+        return refused.get(entry.id, "")
+
     def commit(
         self, name: str, rows: int, size: int, seconds: float, superseded: Callable[[Entry, Entry], bool]
     ) -> str:
@@ -251,7 +270,13 @@ class Store:
             records.drop_dead_leases(connection, now)
             runs = {row.application: row for row in connection.execute(sa.select(RUN).where(RUN.c.ended.is_(None)))}
             doomed: list[str] = []
-            for entry in records.all_entries(connection):
+            entries = records.all_entries(connection)
+            kept = [entry for entry in entries if entry.state == "committed"]
+            if len(kept) > MOST_ENTRIES:
+                kept.sort(key=lambda each: density(each, now))
+                doomed += [entry.id for entry in kept[: len(kept) - MOST_ENTRIES]]
+                records.mark_evicted(connection, doomed, "OVER_BUDGET")
+            for entry in entries:
                 if entry.state == "pending" and not self._alive(runs.get(entry.application), now):
                     records.mark_evicted(connection, [entry.id], "OWNER_GONE")
                     doomed.append(entry.id)

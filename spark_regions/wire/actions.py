@@ -37,6 +37,7 @@ class Store(Record, frozen=True, tag="store", tag_field="kind"):
 
     :param max_bytes: of the files; more is given up
     :param max_overhead: share of the query's own work that writing may take; no bound where it is None
+    :param in_memory: give up what is more than tasks hold in memory, and what the query had quickly
     """
 
     node: int
@@ -48,6 +49,7 @@ class Store(Record, frozen=True, tag="store", tag_field="kind"):
     max_overhead: float | None
     saving: float
     reason: str
+    in_memory: bool = False
 
 
 class Persist(Record, frozen=True, tag="persist", tag_field="kind"):

@@ -225,6 +225,7 @@ class Decision(Answered, frozen=True, tag="decision"):
     :param sweep: locations of evicted entries whose files the driver must delete
     :param offer: the driver is to ask again, with so many of the query's DataFrames
     :param again: the run is still being planned; the driver is to ask again
+    :param millis: of the parts of deciding
     """
 
     actions: tuple[Action, ...] = ()
@@ -233,6 +234,7 @@ class Decision(Answered, frozen=True, tag="decision"):
     regions: NumberedRegions | None = None
     offer: int = 0
     again: bool = False
+    millis: dict[str, float] = msgspec.field(default_factory=dict)
 
 
 class Announce(Asked, frozen=True, tag="announce"):

@@ -90,7 +90,7 @@ def shown(question: Question, draft: Draft) -> list[str]:
     ]
     found += [f"unknown {n}" for n in draft.unknown]
     found += [f"load {n}: {reason}, saves {draft.saved[n]:.2f} s" for n, reason in draft.loads.items()]
-    found += [f"store {_where(c)}: {reason}" for c, reason in draft.stores]
+    found += [f"store {_where(c)}: {reason}{' in memory' if c.in_memory else ''}" for c, reason in draft.stores]
     found += ["first uses"] if draft.first_uses else []
     found += [f"keep {_where(each)}" for each in draft.keeps]
     found += [f"persist {_where(each)}" for each in draft.persists]

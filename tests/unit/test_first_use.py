@@ -72,7 +72,7 @@ def test_two_branches_are_apart():
         shared=(CandidateDataFrame("s0", 3, 1, signature("right"), 10.0, True),),
     )
     stores, loads = chosen(tree, entries=[entry("e1", signature("left"), recompute=9.0)])
-    assert (stores, loads) == ([("s0", 3, "HELD")], {1: "BENEFIT"})
+    assert (stores, loads) == ([("s0", 3, "HELD"), (None, 0, "SMALL_RESULT")], {1: "BENEFIT"})
 
 
 def first_use(session):
@@ -121,15 +121,22 @@ def large(top="Aggregate", source_bytes=2e9):
     return replace(tree, nodes=nodes)
 
 
-def test_the_small_result_of_much_work_is_stored_when_first_seen():
-    assert chosen(large())[0] == [(None, 1, "SMALL_RESULT")]
+@pytest.mark.parametrize(
+    ("tree", "in_memory"),
+    [
+        (large(), False),
+        (large(top="Project"), True),  # as many rows as the join
+        (large(source_bytes=1e6), True),
+    ],
+)
+def test_the_top_is_stored_when_first_seen_and_out_of_much_work_even_if_memory_does_not_hold_it(tree, in_memory):
+    ((found, reason),) = decided(tree, view_of(), (), CONFS, 2).stores
+    assert (found.node, found.in_memory, reason) == (1, in_memory, "SMALL_RESULT")
 
 
 @pytest.mark.parametrize(
     ("tree", "view", "confs"),
     [
-        (large(top="Project"), view_of(), CONFS),  # as many rows as the join
-        (large(source_bytes=1e6), view_of(), CONFS),
         (large(), view_of(variant(signature("agg"), total=0.01)), CONFS),
         (large(), view_of(), with_conf(CONFS, first_use_overhead=0.0)),
         (large(), view_of(), with_conf(CONFS, strategy="latest")),
@@ -139,6 +146,7 @@ def test_other_results_wait_for_their_second_use(tree, view, confs):
     assert chosen(tree, view, confs=confs)[0] == []
 
 
-def test_above_a_held_frame_the_frame_is_stored():
+def test_above_a_held_frame_the_frame_is_stored_and_of_the_top_what_memory_holds():
     shared = CandidateDataFrame("s0", 2, 1, signature("join", ["a", "b"]), 30.0, True)
-    assert chosen(replace(large(), shared=(shared,)))[0] == [("s0", 2, "HELD")]
+    stores = decided(replace(large(), shared=(shared,)), view_of(), (), CONFS, 2).stores
+    assert [(c.node, c.in_memory, why) for c, why in stores] == [(2, False, "HELD"), (1, True, "SMALL_RESULT")]

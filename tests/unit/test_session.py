@@ -122,7 +122,7 @@ def test_a_dataframe_that_does_not_fit_is_not_asked_for_again(session):
     message = decide(report(), 1, confs={"firstUseOverhead": 0.1}, shared=shared)
     assert [action["ref"] for action in session.decide(message)["actions"]] == ["s0"]
     answer = session.decide({"type": "again", "query": 1, "shared": shared, "unordered": [[0, "s0"]]})
-    assert answer["actions"] == []
+    assert [(action["ref"], action["inMemory"]) for action in answer["actions"]] == [(None, True)]
     assert {"node": 0, "code": "ROW_ORDER", "detail": "s0"} in answer["declines"]
     assert list_entries(session.store) == []
 

@@ -399,7 +399,7 @@ def test_processes_write_one_catalog_at_once(tmp_path, url):
     catalog = open_catalog(place(str(tmp_path), "anna", url))
 
     def read(connection):
-        runs = graph.window(connection, 20, None)
+        runs = graph.window(connection, 20, "job")
         return graph.variants_of(connection, [signature("c").lineage]), graph.edges_of(connection, ["s"], runs)
 
     variants, edges = catalog.read(read)

@@ -98,6 +98,7 @@ final case class Abandoned(entry: String, reason: Refusal) extends StoreOutcome
  *
  * @param columns digest of each column of the teed child, in its output order
  * @param maxBytes stop and abandon beyond this
+ * @param inMemory give up what is more than a task can hold, and what a query had quickly
  * @param inputs checked again before the commit
  * @param layout of the teed child, where plain Spark's is known
  */
@@ -108,6 +109,7 @@ final case class StoreOrder(
     columns: Seq[String],
     maxBytes: Long,
     maxOverhead: Option[Double],
+    inMemory: Boolean,
     wanted: () => Boolean,
     inputs: Seq[InputListing],
     query: Long,

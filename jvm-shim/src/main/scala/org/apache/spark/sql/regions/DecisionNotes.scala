@@ -1,5 +1,6 @@
 package org.apache.spark.sql.regions
 
+import scala.collection.mutable
 import scala.collection.mutable.ArrayBuffer
 
 import com.fasterxml.jackson.databind.JsonNode
@@ -12,6 +13,8 @@ final class DecisionNotes(val query: Long, session: String) {
   private val declines = ArrayBuffer.empty[DeclinedNode]
   private var refusal: Option[Refusal] = None
   private var regions: Option[JsonNode] = None
+
+  private val laps = mutable.LinkedHashMap.empty[String, Double]
 
   var planningSeconds: Double = 0
   var plannerSeconds: Double = 0
@@ -33,6 +36,15 @@ final class DecisionNotes(val query: Long, session: String) {
   /** Keeps the region plan of an answer, if it has one. */
   def planned(answer: wire.Decision): Unit = regions = answer.regions.map(Frames.tree(_))
 
+  /** Counts what `body` takes. */
+  def lap[T](name: String)(body: => T): T = {
+    val start = System.nanoTime()
+    try body
+    finally took(name, (System.nanoTime() - start) / 1e6)
+  }
+
+  def took(name: String, millis: Double): Unit = laps(name) = laps.getOrElse(name, 0.0) + millis
+
   def refused(why: Refusal): Unit = refusal = Some(why)
 
   /** Seconds that what was read back, or is computed once, is expected to save. */
@@ -48,7 +60,8 @@ final class DecisionNotes(val query: Long, session: String) {
     actions.toSeq,
     declines.toSeq,
     refusal,
-    regions)
+    regions,
+    laps = laps.toMap)
 }
 
 object DecisionNotes {

@@ -81,7 +81,7 @@ final case class DeclinedNode(node: Int, operator: String, code: String, detail:
 
 /**
  * What was decided on one query, or (`topic` skew) on one stage of it. `refusal`: why nothing was decided at all. `regions`: the query's regions, the labels of the
- * edges between them, and the predicted seconds, as docs/protocol.md has them.
+ * edges between them, and the predicted seconds, as docs/protocol.md has them. `laps`: milliseconds of the parts of deciding.
  */
 final case class Decision(
     query: Long,
@@ -93,7 +93,8 @@ final case class Decision(
     declines: Seq[DeclinedNode],
     refusal: Option[Refusal] = None,
     regions: Option[JsonNode] = None,
-    topic: String = "")
+    topic: String = "",
+    laps: Map[String, Double] = Map.empty)
 
 /** The last `limit` values, thread-safe. */
 final class Ring[T](limit: Int) {

@@ -53,6 +53,8 @@ object RegionsConf {
       case "share" => created(builder.doubleConf.checkValue(share => share >= 0 && share <= 1, requirement))
       case "time" => created(builder.timeConf(timeUnits(text("unit"))).checkValue(_ >= least, requirement))
       case "bytes" => created(builder.bytesConf(ByteUnit.BYTE).checkValue(_ >= least, requirement))
+      // Only the planner knows what installed packages add.
+      case "string" if key.get("open").asBoolean => created(builder.stringConf.transform(lower))
       case "string" if choices.nonEmpty => created(builder.stringConf.transform(lower).checkValues(choices))
       case "string" if pattern.nonEmpty => created(builder.stringConf.checkValue(_.matches(pattern), requirement))
       case "string" => created(builder.stringConf)

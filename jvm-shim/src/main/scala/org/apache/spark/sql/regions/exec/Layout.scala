@@ -1,7 +1,5 @@
 package org.apache.spark.sql.regions.exec
 
-import scala.collection.mutable
-
 import org.apache.spark.rdd.{PartitionCoalescer, PartitionGroup, RDD}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Attribute, SortOrder}
@@ -10,7 +8,7 @@ import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, QueryStageExec}
 import org.apache.spark.sql.execution.exchange.{Exchange, ReusedExchangeExec, ShuffleExchangeExec, ShuffleExchangeLike}
 import org.apache.spark.sql.regions.skew
-import org.apache.spark.sql.regions.rules.Digest
+import org.apache.spark.sql.regions.rules.{Digest, PlanOrigin}
 
 /**
  * Where plain Spark has the rows of a plan and in which order, so far as that is known before it runs.
@@ -19,8 +17,14 @@ import org.apache.spark.sql.regions.rules.Digest
  * @param shape digest of its [[PlanShape]]
  * @param beside shuffles from outside of the plan that its last stage reads, too: adaptive execution coalesces them together
  * @param shuffles whether rows are shuffled in it
+ * @param origin digest of what plain Spark plans it from, with the query around it
  */
-final case class Layout(exact: String, shape: Option[String], beside: String, shuffles: Boolean)
+final case class Layout(
+    exact: String,
+    shape: Option[String],
+    beside: String,
+    shuffles: Boolean,
+    origin: Option[String] = None)
 
 /**
  * How rows were stored.
@@ -159,14 +163,9 @@ object Layout {
         s"cores=${plan.session.sparkContext.defaultParallelism}"
   }
 
-  /** Numbers that differ from one planning to the next are counted from one. */
-  private def exact(plan: SparkPlan): String = {
-    val numbers = mutable.HashMap.empty[String, Int]
-    val text = plan.canonicalized.treeString(verbose = true, maxFields = Int.MaxValue)
-    numbered.replaceAllIn(text, found => s"#${numbers.getOrElseUpdate(found.matched, numbers.size)}")
-  }
 
-  private val numbered = "#[0-9]+|plan_id=[0-9]+".r
+  private def exact(plan: SparkPlan): String =
+    PlanOrigin.text(plan.canonicalized.treeString(verbose = true, maxFields = Int.MaxValue))
 
   private def occurrences(plan: SparkPlan, shape: Option[String], whole: SparkPlan): Seq[SparkPlan] = {
     val top = operator(plan)

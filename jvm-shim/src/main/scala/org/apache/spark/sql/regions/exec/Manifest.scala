@@ -83,6 +83,7 @@ private[exec] object Manifest {
     node.put("exact", layout.plan.exact).put("beside", layout.plan.beside).put("shuffles", layout.plan.shuffles)
       .put("partitions", layout.partitions).put("planned", layout.planned).put("single", layout.single)
     layout.plan.shape.foreach(node.put("shape", _))
+    layout.plan.origin.foreach(node.put("origin", _))
     val boundaries = node.putArray("boundaries")
     layout.boundaries.foreach { case (from, to) => boundaries.addArray().add(from).add(to) }
   }
@@ -93,8 +94,9 @@ private[exec] object Manifest {
       if (value == null || !value.isBoolean) throw new IllegalArgumentException(s"$name is no flag")
       value.asBoolean()
     }
-    val shape = if (node.has("shape")) Some(string(node, "shape")) else None
-    val plan = Layout(string(node, "exact"), shape, string(node, "beside"), flag("shuffles"))
+    def optional(name: String): Option[String] = if (node.has(name)) Some(string(node, name)) else None
+    val plan =
+      Layout(string(node, "exact"), optional("shape"), string(node, "beside"), flag("shuffles"), optional("origin"))
     val boundaries = members(node, "boundaries").map(pair => (pair.path(0).asInt(-1), pair.path(1).asInt(-1)))
     StoredLayout(plan, number(node, "partitions").toInt, flag("planned"), flag("single"), boundaries)
   }

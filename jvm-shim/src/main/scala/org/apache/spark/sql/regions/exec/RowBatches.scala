@@ -1,6 +1,6 @@
 package org.apache.spark.sql.regions.exec
 
-import java.io.{ByteArrayInputStream, ByteArrayOutputStream, DataInputStream, DataOutputStream}
+import java.io.{ByteArrayInputStream, ByteArrayOutputStream, DataInputStream}
 
 import org.apache.spark.{SparkEnv, SparkException}
 import org.apache.spark.io.CompressionCodec
@@ -16,7 +16,6 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.vectorized.ColumnarBatch
 import org.apache.spark.storage.StorageLevel
-import org.apache.spark.unsafe.Platform
 
 /**
  * Rows in Spark's own binary format, one behind the other, compressed.
@@ -63,7 +62,7 @@ final class RowBatches(@transient private val keepTime: SQLMetric) extends Cache
     val whole = selectedAttributes.map(_.exprId) == cacheAttributes.map(_.exprId)
     input.mapPartitionsInternal { batches =>
       val codec = RowBatches.codec
-      val rows = batches.flatMap(batch => new Reading(batch.asInstanceOf[RowBatch], cacheAttributes.size, codec))
+      val rows = batches.flatMap(batch => read(batch.asInstanceOf[RowBatch], cacheAttributes.size, codec))
       if (whole) rows
       else {
         val selected = UnsafeProjection.create(selectedAttributes, cacheAttributes)
@@ -116,66 +115,42 @@ object RowBatches extends AdaptiveSparkPlanHelper {
 
   private final class Writing(rows: Iterator[UnsafeRow], time: SQLMetric, codec: CompressionCodec)
       extends Iterator[CachedBatch] {
-    private var copied = new Array[Byte](4096)
+    private val packed = new PackedRows(Int.MaxValue - 64)
 
     override def hasNext: Boolean = rows.hasNext
 
     override def next(): CachedBatch = {
-      val buffer = new ByteArrayOutputStream(batchBytes / 4)
-      val out = new DataOutputStream(codec.compressedOutputStream(buffer))
       var count = 0
-      var raw = 0
       var nanos = 0L
-      while (raw < batchBytes && rows.hasNext) {
+      while (packed.size < batchBytes && rows.hasNext) {
         val row = rows.next()
         if (count % sampled == 0) {
           val start = System.nanoTime()
-          write(row, out)
+          packed.add(row)
           nanos += (System.nanoTime() - start) * sampled
-        } else write(row, out)
+        } else packed.add(row)
         count += 1
-        raw += 4 + row.getSizeInBytes
       }
       val start = System.nanoTime()
+      val raw = packed.size
+      val buffer = new ByteArrayOutputStream(raw / 4)
+      val out = codec.compressedOutputStream(buffer)
+      packed.drain(out)
       out.close()
       val batch = RowBatch(count, raw, buffer.toByteArray)
       time += nanos + System.nanoTime() - start
       batch
     }
-
-    private def write(row: UnsafeRow, out: DataOutputStream): Unit = {
-      val size = row.getSizeInBytes
-      out.writeInt(size)
-      row.getBaseObject match {
-        case array: Array[Byte] => out.write(array, (row.getBaseOffset - Platform.BYTE_ARRAY_OFFSET).toInt, size)
-        case other =>
-          if (copied.length < size) copied = new Array[Byte](size)
-          Platform.copyMemory(other, row.getBaseOffset, copied, Platform.BYTE_ARRAY_OFFSET, size)
-          out.write(copied, 0, size)
-      }
-    }
   }
 
-  /** One row object, moved over the batch's bytes, as Spark's own scans do it. */
-  private final class Reading(batch: RowBatch, fields: Int, codec: CompressionCodec) extends Iterator[InternalRow] {
-    private val bytes = {
-      val in = new DataInputStream(codec.compressedInputStream(new ByteArrayInputStream(batch.compressed)))
+  private def read(batch: RowBatch, fields: Int, codec: CompressionCodec): Iterator[InternalRow] = {
+    val in = new DataInputStream(codec.compressedInputStream(new ByteArrayInputStream(batch.compressed)))
+    val bytes =
       try {
         val all = new Array[Byte](batch.rawBytes)
         in.readFully(all)
         all
       } finally in.close()
-    }
-    private val row = new UnsafeRow(fields)
-    private var at = 0
-
-    override def hasNext: Boolean = at < bytes.length
-
-    override def next(): InternalRow = {
-      val size = java.nio.ByteBuffer.wrap(bytes, at, 4).getInt
-      row.pointTo(bytes, Platform.BYTE_ARRAY_OFFSET + at + 4, size)
-      at += 4 + size
-      row
-    }
+    PackedRows.iterator(bytes, fields)
   }
 }

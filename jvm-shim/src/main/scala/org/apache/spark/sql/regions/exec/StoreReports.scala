@@ -8,8 +8,9 @@ import org.apache.spark.util.AccumulatorV2
 /**
  * What one pass over one partition did.
  *
- * @param file name of the file written, empty if there were no rows
+ * @param file name of the file written, empty if there were no rows, or if they are `held`
  * @param nanos time spent in encoding and writing, sampled
+ * @param held rows that the driver is to write, see [[PackedRows]]
  * @param problem why the file is missing; the partition is stored if None
  */
 private[exec] final case class PartitionReport(
@@ -20,7 +21,8 @@ private[exec] final case class PartitionReport(
     rows: Long,
     bytes: Long,
     nanos: Long,
-    problem: Option[Refusal])
+    problem: Option[Refusal],
+    held: Option[Array[Byte]] = None)
 
 /**
  * Carries reports of successful tasks to the driver. Spark merges them before it tells that a job ended, and drops

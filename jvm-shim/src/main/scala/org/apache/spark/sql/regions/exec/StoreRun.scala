@@ -1,6 +1,7 @@
 package org.apache.spark.sql.regions.exec
 
 import java.util
+import java.util.concurrent.TimeUnit.NANOSECONDS
 
 import scala.collection.mutable
 import scala.jdk.CollectionConverters._
@@ -9,10 +10,11 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileSystem, Path}
 
 import org.apache.spark.internal.Logging
+import org.apache.spark.internal.config.MAX_RESULT_SIZE
 import org.apache.spark.rdd.{DeterministicLevel, RDD}
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.regions.{Abandoned, Committed, Refusal, StoreOrder, StoreOutcome}
+import org.apache.spark.sql.regions.{Abandoned, Committed, Policy, Refusal, StoreOrder, StoreOutcome}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.SerializableConfiguration
 
@@ -30,6 +32,8 @@ private[exec] final class StoreRun(val order: StoreOrder) extends Logging {
   private var indeterminate = false
   private var ownsDirectory = false
   private var schema: StructType = _
+  private var fileSchema: StructType = _
+  private var held = 0L
   @volatile private var layout = Option.empty[StoredLayout]
   private var conf: Configuration = _
   private val kept = mutable.LongMap.empty[PartitionReport]
@@ -67,13 +71,11 @@ private[exec] final class StoreRun(val order: StoreOrder) extends Logging {
   private def start(toStore: StructType, rdd: RDD[_], plan: SparkPlan): (TeeSpec, StoreReports) = {
     val session = plan.session
     schema = toStore
-    conf = session.sessionState.newHadoopConf()
-    val fs = fileSystem
-    if (fs.exists(directory) && fs.listStatus(directory).nonEmpty) {
-      throw new java.io.IOException(s"$directory is not empty")
-    }
-    ownsDirectory = true
-    StoreFiles.makeDirectory(fs, directory)
+    fileSchema = StorableTypes.physical(schema)
+    val base = session.sessionState.newHadoopConf()
+    conf = if (order.inMemory) base else TeeSpec.conf(base, fileSchema)
+    // What tasks do not write needs no directory before it is written, but where it shows them that the store is shared.
+    if (!order.inMemory || !session.sparkContext.isLocal) makeDirectory()
     partitions = rdd.getNumPartitions
     // Before the commit on the same thread, and beside the query.
     Stores.later { layout = order.layout().flatMap(Layout.stored(_, plan, partitions)) }
@@ -81,12 +83,35 @@ private[exec] final class StoreRun(val order: StoreOrder) extends Logging {
     val reports = new StoreReports(this)
     session.sparkContext.register(reports)
     val spec = new TeeSpec(
-      order.location, new SerializableConfiguration(TeeSpec.conf(conf, schema)), order.maxBytes, allowance(session),
-      this)
+      order.location,
+      fileSchema,
+      Option.when(!order.inMemory)(new SerializableConfiguration(conf)),
+      order.maxBytes,
+      heldBytes(session),
+      allowance(session),
+      session.sparkContext.isLocal,
+      this
+    )
     state = Writing
     // No task will ever report: nothing is exactly what there is.
     if (partitions == 0) complete()
     (spec, reports)
+  }
+
+  private def makeDirectory(): Unit = {
+    val fs = fileSystem
+    if (fs.exists(directory) && fs.listStatus(directory).nonEmpty) {
+      throw new java.io.IOException(s"$directory is not empty")
+    }
+    ownsDirectory = true
+    StoreFiles.makeDirectory(fs, directory)
+  }
+
+  /** What goes to the driver counts among the results that it takes at most. */
+  private def heldBytes(session: SparkSession): Int = {
+    val most = session.sparkContext.conf.get(MAX_RESULT_SIZE)
+    val all = if (most > 0) math.min(StoreRun.heldBytes, most / 64) else StoreRun.heldBytes
+    math.min(all, math.max(StoreRun.leastHeldBytes, all / math.max(1, partitions))).toInt
   }
 
   /** Earlier stages of the query are over when this one is started: their core-seconds are part of its work. */
@@ -110,11 +135,19 @@ private[exec] final class StoreRun(val order: StoreOrder) extends Logging {
         case None =>
           kept(report.partition.toLong) = report
           bytes += report.bytes
-          if (bytes > order.maxBytes) abandon(Refusal("OVER_BUDGET", s"$bytes of ${order.maxBytes} bytes"))
-          else if (kept.size == partitions) complete()
+          held += report.held.fold(0)(_.length)
+          if (bytes > order.maxBytes || held > order.maxBytes && order.inMemory)
+            abandon(Refusal("OVER_BUDGET", s"${bytes + held} of ${order.maxBytes} bytes"))
+          else if (kept.size == partitions) {
+            if (order.inMemory && tookMillis < Policy.storedAtOnceMillis)
+              abandon(Refusal("TOO_CHEAP", s"$tookMillis ms"))
+            else complete()
+          }
       }
     }
   }
+
+  private def tookMillis: Long = NANOSECONDS.toMillis(System.nanoTime() - ordered)
 
   // A second file of a partition: the manifest does not name it, but it takes room.
   private def discard(report: PartitionReport): Unit = if (report.file.nonEmpty) {
@@ -171,8 +204,8 @@ private[exec] final class StoreRun(val order: StoreOrder) extends Logging {
 
   private def publish(start: Long): Either[Refusal, Committed] = {
     val fs = fileSystem
+    val reports = written()
     val found = StoreFiles.list(fs, directory)
-    val reports = kept.values.toSeq.filter(_.file.nonEmpty).sortBy(_.partition)
     val files = reports.map { report =>
       found.get(report.file).filter(_.length == report.bytes) match {
         // The time is the one that readers will be shown, not the one that the task saw.
@@ -188,14 +221,45 @@ private[exec] final class StoreRun(val order: StoreOrder) extends Logging {
       case None =>
     }
     val entry = StoredEntry(
-      order.entry, order.location, order.lineage, order.columns.toIndexedSeq, schema, reports.map(_.rows).sum, bytes,
-      files.toIndexedSeq, layout)
+      order.entry,
+      order.location,
+      order.lineage,
+      order.columns.toIndexedSeq,
+      schema,
+      reports.map(_.rows).sum,
+      reports.map(_.bytes).sum,
+      files.toIndexedSeq,
+      layout
+    )
+    if (entry.bytes > order.maxBytes) return Left(Refusal("OVER_BUDGET", s"${entry.bytes} of ${order.maxBytes} bytes"))
     if (StoreFiles.createManifest(fs, directory, Manifest.write(entry))) {
       val seconds = (reports.map(_.nanos).sum + System.nanoTime() - start) / 1e9
+      kept.clear()
       Right(Committed(order.entry, entry.rows, entry.bytes, files.size, seconds))
     } else {
       ownsDirectory = false
       Left(Refusal("ENTRY_EXISTS", order.location))
+    }
+  }
+
+  /** The files, in the order of their partitions; those of rows that were held are written now. */
+  private def written(): Seq[PartitionReport] = {
+    if (!ownsDirectory) makeDirectory()
+    val writing = if (order.inMemory) TeeSpec.conf(conf, fileSchema) else conf
+    kept.values.toSeq.sortBy(_.partition).flatMap { report =>
+      report.held match {
+        case None => Option.when(report.file.nonEmpty)(report)
+        case Some(rows) =>
+          val file = new EntryFile(order.location, writing, report.partition)
+          try {
+            PackedRows.iterator(rows, fileSchema.size).foreach(file.write)
+            Some(report.copy(file = file.name, bytes = file.close(), held = None))
+          } catch {
+            case error: Throwable =>
+              file.discard()
+              throw error
+          }
+      }
     }
   }
 
@@ -210,4 +274,11 @@ private[exec] final class StoreRun(val order: StoreOrder) extends Logging {
     catch { case Failures(error) => logWarning(s"The end of entry ${order.entry} could not be told", error) }
 
   private def fileSystem: FileSystem = StoreFiles.system(directory, conf)
+}
+
+private[exec] object StoreRun {
+
+  /** Of all partitions, that wait to be written by the driver. */
+  val heldBytes: Long = 4L << 20
+  val leastHeldBytes: Long = 64L << 10
 }

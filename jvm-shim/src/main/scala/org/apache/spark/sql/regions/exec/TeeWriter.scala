@@ -1,18 +1,12 @@
 package org.apache.spark.sql.regions.exec
 
-import java.util.UUID
-
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FileSystem, Path}
-import org.apache.parquet.hadoop.ParquetWriter
-import org.apache.parquet.hadoop.api.WriteSupport
-import org.apache.parquet.hadoop.metadata.CompressionCodecName
-import org.apache.parquet.hadoop.util.HadoopOutputFile
-import org.apache.parquet.io.OutputFile
+import org.apache.hadoop.fs.Path
 
 import org.apache.spark.TaskContext
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.execution.datasources.parquet.ParquetWriteSupport
 import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.internal.SQLConf
@@ -37,29 +31,45 @@ private[exec] object Allowance {
 }
 
 /**
- * What a task needs in order to write. The driver serializes it for every stage that it submits; once the run has
- * ended, or has every partition, what arrives in the tasks is [[TeeSpec.off]] and rows pass untouched. So a second
- * action on the same DataFrame, or the real pass after a range partitioner's sampling pass, does not write again.
+ * What a task needs in order to write. Rows are held in memory as long as they are few, and go to the driver with the report,
+ * which writes them when the query has them. More than `heldBytes` of a partition are written by the task.
+ *
+ * The driver serializes it for every stage that it submits; once the run has ended, or has every partition, what
+ * arrives in the tasks is [[TeeSpec.off]] and rows pass untouched. So a second action on the same DataFrame, or the
+ * real pass after a range partitioner's sampling pass, does not write again.
+ *
+ * @param schema of the file
+ * @param conf None where more than can be held is given up
+ * @param local whether tasks run in the driver's process
  */
 private[exec] final class TeeSpec(
     val location: String,
-    val conf: SerializableConfiguration,
+    val schema: StructType,
+    val conf: Option[SerializableConfiguration],
     val maxBytes: Long,
+    val heldBytes: Int,
     val allowance: Option[Allowance],
+    val local: Boolean,
     @transient private val run: StoreRun)
     extends Serializable {
-  def active: Boolean = conf != null
+  def active: Boolean = schema != null
+
+  /** Whether what the driver writes there is seen here; of a local path on another machine that is not said. */
+  def seen: Boolean = {
+    val path = new Path(location)
+    local || path.toUri.getScheme != "file" || new java.io.File(path.toUri.getPath).isDirectory
+  }
 
   private def writeReplace(): AnyRef = if (run == null || run.writing) this else TeeSpec.off
 }
 
 private[exec] object TeeSpec {
-  val off: TeeSpec = new TeeSpec("", null, 0L, None, null)
+  val off: TeeSpec = new TeeSpec("", null, None, 0L, 0, None, true, null)
 
   /** Everything that shapes the file is set here, so that no conf of the session or cluster changes what is stored. */
-  def conf(base: Configuration, schema: StructType): Configuration = {
+  def conf(base: Configuration, fileSchema: StructType): Configuration = {
     val conf = new Configuration(base)
-    ParquetWriteSupport.setSchema(StorableTypes.physical(schema), conf)
+    ParquetWriteSupport.setSchema(fileSchema, conf)
     conf.unset(ParquetWriteSupport.SPARK_VARIANT_SHREDDING_SCHEMA)
     conf.set(SQLConf.PARQUET_WRITE_LEGACY_FORMAT.key, "false")
     conf.set(SQLConf.PARQUET_OUTPUT_TIMESTAMP_TYPE.key, "TIMESTAMP_MICROS")
@@ -80,14 +90,14 @@ private[exec] final class TeeWriter(
     extends Logging {
   import TeeWriter._
 
-  private var writer: ParquetWriter[InternalRow] = _
-  private var fs: FileSystem = _
-  private var path: Path = _
+  private var held = new PackedRows(spec.heldBytes)
+  private lazy val unsafe = UnsafeProjection.create(spec.schema)
+  private var file: EntryFile = _
   private var rows = 0L
   private var nanos = 0L
   private var quick = 0L
   private var quickNanos = 0L
-  private var done = false
+  @volatile private var done = false
   private val began = System.nanoTime()
 
   // Runs before the listeners of the child, which were registered earlier and free what its rows point into.
@@ -96,17 +106,16 @@ private[exec] final class TeeWriter(
   }
 
   // Synchronized, because a Python operator reads its input on another thread than the one that ends the task.
-  def write(row: InternalRow): Unit = synchronized {
+  def write(row: InternalRow): Unit = if (!done) synchronized {
     if (!done) {
       try {
-        if (writer == null) open()
         if ((rows & sampleMask) == sampleMask) {
           val start = System.nanoTime()
-          writer.write(row)
+          take(row)
           sampled(System.nanoTime() - start)
-        } else writer.write(row)
+        } else take(row)
         rows += 1
-        if ((rows & checkMask) == 0) {
+        if ((rows & checkMask) == 0 && file != null) {
           checkBudget()
           checkAllowance()
         }
@@ -114,50 +123,59 @@ private[exec] final class TeeWriter(
     }
   }
 
+  private def take(row: InternalRow): Unit =
+    if (file != null) file.write(row)
+    else {
+      val packed = row match {
+        case row: UnsafeRow => row
+        case row => unsafe(row)
+      }
+      if (!held.add(packed)) {
+        toFile()
+        file.write(row)
+      }
+    }
+
+  /** There are too many rows to be held. */
+  private def toFile(): Unit = spec.conf match {
+    case None => give(Refusal("OVER_BUDGET", s"partition $partition has more than ${spec.heldBytes} bytes of rows"))
+    // The driver made the directory: it is missing on a node that does not share it, or after the run was given up.
+    case Some(conf) if !EntryFile.directoryExists(spec.location, conf.value) => give(notShared)
+    case Some(conf) =>
+      file = new EntryFile(spec.location, conf.value, partition)
+      PackedRows.iterator(held.toBytes, spec.schema.size).foreach(file.write)
+      held = null
+  }
+
+  private def notShared = Refusal("STORE_NOT_SHARED", s"${spec.location} does not exist where a task runs")
+
+  private def give(up: Refusal): Nothing = {
+    stop(up)
+    throw Stopped
+  }
+
   /** The child's iterator is exhausted. */
   def finish(): Unit = synchronized {
     if (!done) {
       try {
-        if (writer == null) report("", 0L, None)
-        else {
+        if (rows == 0) report("", 0L, None)
+        else if (file == null) {
+          if (!spec.seen) give(notShared)
+          report("", 0L, None, Some(held.toBytes))
+        } else {
           val start = System.nanoTime()
-          writer.close()
+          val length = file.close()
           nanos += System.nanoTime() - start
-          writer = null
-          report(path.getName, fs.getFileStatus(path).getLen, None)
+          report(file.name, length, None)
         }
         done = true
       } catch { case Failures(error) => fault(error) }
     }
   }
 
-  private def open(): Unit = {
-    val conf = spec.conf.value
-    val directory = new Path(spec.location)
-    fs = StoreFiles.system(directory, conf)
-    // The driver made the directory: it is missing on a node that does not share it, or after the run was given up.
-    if (!fs.exists(directory)) {
-      stop(Refusal("STORE_NOT_SHARED", s"$directory does not exist where a task runs"))
-      throw Stopped
-    }
-    path = new Path(directory, f"part-$partition%05d-${UUID.randomUUID()}.parquet")
-    val sqlConf = new SQLConf()
-    sqlConf.setConfString(SQLConf.PARQUET_REBASE_MODE_IN_WRITE.key, "CORRECTED")
-    sqlConf.setConfString(SQLConf.PARQUET_INT96_REBASE_MODE_IN_WRITE.key, "CORRECTED")
-    writer = SQLConf.withExistingConf(sqlConf) {
-      new Rows(HadoopOutputFile.fromPath(path, conf))
-        .withConf(conf)
-        .withCompressionCodec(codec)
-        .withRowGroupSize(rowGroupBytes)
-        .withPageWriteChecksumEnabled(true)
-        .build()
-    }
-    StoreFiles.restrictFile(fs, path)
-  }
-
   // Buffered rows count before compression, so this is only the brake; the driver judges by the files' sizes.
   private def checkBudget(): Unit =
-    if (writer.getDataSize > spec.maxBytes + rowGroupBytes) {
+    if (file.dataSize > spec.maxBytes + EntryFile.rowGroupBytes) {
       stop(Refusal("OVER_BUDGET", s"partition $partition alone exceeds ${spec.maxBytes} bytes"))
     }
 
@@ -185,45 +203,34 @@ private[exec] final class TeeWriter(
 
   /** The driver deletes what it has given up, while other tasks may still be writing: no fault, and nothing to warn of. */
   private def deleted: Boolean =
-    try path != null && !fs.exists(path.getParent)
+    try file != null && spec.conf.exists(conf => !EntryFile.directoryExists(spec.location, conf.value))
     catch { case Failures(_) => false }
 
   private def stop(problem: Refusal): Unit = synchronized {
     if (!done) {
       done = true
-      if (writer != null) {
-        try writer.close()
-        catch { case Failures(_) => }
-        writer = null
-      }
-      if (path != null) {
-        try fs.delete(path, false)
-        catch { case Failures(_) => }
-      }
+      held = null
+      if (file != null) file.discard()
       report("", 0L, Some(problem))
     }
   }
 
-  private def report(file: String, bytes: Long, problem: Option[Refusal]): Unit = {
+  private def report(
+      name: String,
+      bytes: Long,
+      problem: Option[Refusal],
+      rowsHeld: Option[Array[Byte]] = None): Unit = {
     writeTime += nanos
     reports.add(
       PartitionReport(
-        partition, context.stageAttemptNumber(), context.attemptNumber(), file, rows, bytes, nanos, problem))
+        partition, context.stageAttemptNumber(), context.attemptNumber(), name, rows, bytes, nanos, problem, rowsHeld))
   }
 }
 
 private[exec] object TeeWriter {
-  val rowGroupBytes: Long = 32L << 20
-  // At level 1: as quick to encode and to read as Snappy here, a third fewer bytes of a byte budget.
-  val codec: CompressionCodecName = CompressionCodecName.ZSTD
   private val sampleMask = 31L
   private val checkMask = 1023L
   private val slowRowNanos = 50L * 1000
 
   private object Stopped extends RuntimeException(null, null, false, false)
-
-  private final class Rows(file: OutputFile) extends ParquetWriter.Builder[InternalRow, Rows](file) {
-    override protected def self(): Rows = this
-    override protected def getWriteSupport(conf: Configuration): WriteSupport[InternalRow] = new ParquetWriteSupport
-  }
 }

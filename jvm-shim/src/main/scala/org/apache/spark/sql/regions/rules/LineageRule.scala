@@ -1,7 +1,10 @@
 package org.apache.spark.sql.regions.rules
 
+import java.util.concurrent.ConcurrentHashMap
+
 import scala.collection.mutable
 
+import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -72,13 +75,16 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
 
   def apply(plan: LogicalPlan): LogicalPlan = {
     val started = System.nanoTime()
-    val signed = runtime.recycling.sign(session, plan)
+    val signed = notes.lap("sign")(runtime.recycling.sign(session, plan))
     if (subquery) SubquerySignature.leave(plan, signed)
     noteRefusals(signed)
     // Before the plan is rewritten: the nodes above a load or a store are copies, which take the marks along.
     runtime.queries.register(query, signed, Nil, Nil)
-    val order = new RowOrder(session, signed)
-    order.mark()
+    val order = notes.lap("order") {
+      val order = new RowOrder(session, signed)
+      order.mark()
+      order
+    }
     val applied =
       if (!signed.nodes.exists(n => n.signature.isRight && n.children.nonEmpty)) None
       else if (conf.getConf(RegionsConf.plannerDeadline) == 0) {
@@ -99,8 +105,8 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
   }
 
   private def ask(signed: SignedQuery, order: RowOrder): Option[Applied] = {
-    Stores.awaitCommits(Deciding.commitMillis)
-    val repeated = repeatedIn(signed, order)
+    notes.lap("commits")(Stores.awaitCommits(Deciding.commitMillis))
+    val repeated = notes.lap("repeated")(repeatedIn(signed, order))
     ask(new Deciding.Question(session, runtime, signed, order, frames, repeated), 0, Nil, Policy.mostAsks)
   }
 
@@ -115,7 +121,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
       unordered: Seq[(Int, String)],
       asks: Int): Option[Applied] = {
     import question._
-    val shared = points(offers).filterNot(misfits(question))
+    val shared = notes.lap("frames")(points(offers).filterNot(misfits(question)))
     val began = System.nanoTime()
     val deadline = math.max(DecideRequest.deadlineMillis(session, signed), runtime.adaptiveDeadline.millis)
     // The planner has the plan from the first time on.
@@ -124,7 +130,10 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
         runtime.planner.request(wire.DecideAgain(query, offers, shared.map(DecideRequest.frame), unordered), deadline)
       else runtime.planner.request(DecideRequest(session, runtime, query, signed, shared, offers, repeated), deadline)
     sent = true
-    notes.plannerSeconds += (System.nanoTime() - began) / 1e9
+    val asked = (System.nanoTime() - began) / 1e9
+    notes.plannerSeconds += asked
+    notes.took("planner", asked * 1000)
+    answer.foreach(_.millis.foreach { case (name, millis) => notes.took(s"planner.$name", millis) })
     answer match {
       case Left(refusal) =>
         runtime.adaptiveDeadline.missed()
@@ -138,13 +147,17 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
         ask(question, offers, unordered, asks - 1)
       case Right(decision) =>
         Applying.besides(session, runtime, decision)
-        val refused = check.refused(decision, shared, unordered.nonEmpty).filterNot(unordered.contains)
+        val refused = notes.lap("check") {
+          check.refused(decision, shared, unordered.nonEmpty).filterNot(unordered.contains)
+        }
         if (refused.nonEmpty && unordered.size < Deciding.mostUnordered)
           ask(question, offers, unordered ++ refused, asks)
         else {
+          decision.declines.find(_.code == "UNKNOWN_STRATEGY").foreach(d => Deciding.warnOnce(d.detail))
           notes.planned(decision)
-          val applied = new Applying(
-            session, runtime, notes, signed, shared, repeated, order, opened, decision).rewrite()
+          val applied = notes.lap("apply") {
+            new Applying(session, runtime, notes, signed, shared, repeated, order, opened, decision).rewrite()
+          }
           runtime.adaptiveDeadline.answered(notes.saving)
           Some(applied)
         }
@@ -180,7 +193,10 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
   }
 }
 
-private object Deciding {
+private object Deciding extends Logging {
+  private val warned = ConcurrentHashMap.newKeySet[String]()
+
+  private def warnOnce(text: String): Unit = if (warned.add(text)) logWarning(text)
 
   /** What stays the same however often the planner is asked about a query. */
   final class Question(

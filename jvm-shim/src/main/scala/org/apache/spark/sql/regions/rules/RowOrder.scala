@@ -4,6 +4,7 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet, ExpressionSet, ScalarSubquery}
 import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.datasources.WriteFiles
@@ -48,15 +49,37 @@ private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan) {
       // Copies: the query goes on with its own.
       val own = node.plan.clone()
       val around = if (inSubquery(node)) own else query(signed.nodes.head.plan).clone()
+      val top = onTop(node)
       RowOrder.beside(session) {
         val plan = RowOrder.plain(session, own)
-        Layout.of(plan, if (around eq own) plan else RowOrder.plain(session, around))
+        val layout = Layout.of(plan, if (around eq own) plan else RowOrder.plain(session, around))
+        if (top) layout.map(_.copy(origin = PlanOrigin.of(session, own, around))) else layout
       }
     }
 
-  def arranged(node: SignedNode, stored: StoredLayout): Option[Arranged] = {
-    val (plan, layout) = plain(node)
-    layout.flatMap(Layout.arranged(_, plan, stored))
+  def arranged(node: SignedNode, stored: StoredLayout): Option[Arranged] =
+    if (stored.plan.origin.isDefined && stored.plan.beside.isEmpty && onTop(node) && origin(node) == stored.plan.origin)
+      Some(Arranged(UnknownPartitioning(stored.partitions), Nil))
+    else {
+      val (plan, layout) = plain(node)
+      layout.flatMap(Layout.arranged(_, plan, stored))
+    }
+
+  private val origins = mutable.HashMap.empty[Int, Option[String]]
+
+  private def origin(node: SignedNode): Option[String] =
+    origins.getOrElseUpdate(node.id, PlanOrigin.of(session, node.plan, query(signed.nodes.head.plan)))
+
+  /** Whether nothing above asks how rows are partitioned, so that nothing has to be claimed. */
+  @annotation.tailrec
+  private def onTop(node: SignedNode): Boolean = parents.get(node.id) match {
+    case None => true
+    case Some(parent) =>
+      parent.plan match {
+        case _: Project | _: Filter | _: GlobalLimit | _: LocalLimit | _: Sort | _: Command | _: WriteFiles
+            if parent.plan.children.size == 1 && parent.plan.children.head.eq(node.plan) => onTop(parent)
+        case _ => false
+      }
   }
 
   /** Whether that is known without planning anything: its shuffles are coalesced by sizes, which other columns change. */

@@ -71,6 +71,7 @@ abstract class ExecSuite extends FunSuite with AdaptiveSparkPlanHelper {
       maxBytes: Long = Long.MaxValue / 4,
       location: Option[String] = None,
       maxOverhead: Option[Double] = None,
+      inMemory: Boolean = false,
       inputs: Seq[InputListing] = Nil): Store = {
     val entry = "e" + UUID.randomUUID().toString.take(8)
     val outcomes = new ConcurrentLinkedQueue[StoreOutcome]()
@@ -83,6 +84,7 @@ abstract class ExecSuite extends FunSuite with AdaptiveSparkPlanHelper {
         (0 until width).map(i => s"d$i"),
         maxBytes,
         maxOverhead,
+        inMemory,
         () => true,
         inputs,
         ExecSession.queries.incrementAndGet(),

@@ -32,6 +32,7 @@ private[rules] object StoreResult extends ActionApplier[wire.Store] {
         chosen.map(_._1),
         action.maxBytes,
         action.maxOverhead,
+        action.inMemory,
         target.wanted,
         query.signed.inputs(node),
         query.notes.query,
