@@ -25,6 +25,7 @@ BENCHMARKS = {
     "first_run": "jobs",
     "loop": "jobs",
     "cold_overhead": "queries",
+    "costs_of_ours": "queries",
     "tpch_passes": "queries",
     "tpcds_passes": "queries",
     "planning": "queries",

@@ -26,6 +26,7 @@ from benchmarks.turns import (
     asked,
     differing,
     drivers,
+    in_turn,
     ratio,
     ratios,
     sides,
@@ -38,6 +39,7 @@ PAIR: dict[str, dict[str, str] | None] = {"plain": None, "plugin": {}}
 COUNTED = ("commits", "loads", "plansChanged", "fallbacks")
 WARM_SCALE = 0.01
 ON, OFF = ({"spark.regions.recycle.strategy": each} for each in ("markov", "off"))
+WARM_AFTER = 30
 PLANNED_SCALE = 0.01  # planning does not read rows: the smallest data do
 ONLY_SHARING = {
     "spark.regions.recycle.maxBytes": "0",
@@ -277,6 +279,52 @@ def _pass(pair: Mapping[str, Driver], queries: Mapping[int, str]) -> Answer:
     }
 
 
+def costs_of_ours(options: Options) -> Answer:
+    """Where our milliseconds go: a query that stores its result, one that reads it, and one with nothing to do.
+
+    Cold is the first query of each kind in its JVMs; warm are those after thirty others. `after` is what goes on when
+    the rows are there.
+    """
+    kinds = {
+        "stores": "SELECT o_orderpriority, count(*), sum(l_quantity) "
+        "FROM lineitem JOIN orders ON l_orderkey = o_orderkey WHERE l_orderkey % 100 <> {} GROUP BY o_orderpriority",
+        "nothing": "SELECT l_orderkey, l_quantity FROM lineitem WHERE l_orderkey = {}",
+    }
+    kinds["loads"] = kinds["stores"]
+    found: dict[tuple[str, str], list[Answer]] = {}
+    with sides(PAIR, data.tpch(options.scale, options.data)) as pair:
+        for number in range(WARM_AFTER + options.rounds):
+            for kind, text in kinds.items():
+                turn = in_turn(list(PAIR), number)
+                given = {side: pair[side].ask("query", text=text.format(number)) for side in turn}
+                told = pair["plugin"].ask("last_decision")
+                state = "cold" if number == 0 else "warm" if number >= WARM_AFTER else "warming"
+                did = [action["kind"] for action in told["actions"]]
+                if did != {"stores": ["store"], "loads": ["load"], "nothing": []}[kind]:
+                    raise RuntimeError(f"Found {did} in a query that {kind}: {told}")
+                found.setdefault((kind, state), []).append(_milliseconds(given, told))
+        versions = pair["plugin"].versions
+    return {
+        "milliseconds": {
+            f"{kind}, {state}": {name: round(median(each.get(name, 0.0) for each in all_), 1) for name in all_[0]}
+            for (kind, state), all_ in found.items()
+            if state != "warming"
+        },
+        "versions": versions,
+    }
+
+
+def _milliseconds(given: Mapping[str, Answer], told: Answer) -> Answer:
+    plain, ours = given["plain"], given["plugin"]
+    laps = dict(sorted(told["laps"].items()))
+    return {
+        "plain": 1000 * plain["seconds"],
+        "ours": 1000 * ours["seconds"],
+        "after": 1000 * (ours["seconds_settled"] - ours["seconds"]),
+        "deciding": told["planningMillis"],
+    } | laps
+
+
 def tee(options: Options) -> Answer:
     """An action that stores in passing, against the plain one and against persist(DISK_ONLY) in the same action.
 
@@ -312,7 +360,16 @@ def tee(options: Options) -> Answer:
     }
 
 
-ROUNDS = {cold_overhead: 3, tpch_passes: 3, tpcds_passes: 3, planning: 3, shared_subplans: 7, slow_groups: 3, tee: 5}
+ROUNDS = {
+    cold_overhead: 3,
+    costs_of_ours: 15,
+    tpch_passes: 3,
+    tpcds_passes: 3,
+    planning: 3,
+    shared_subplans: 7,
+    slow_groups: 3,
+    tee: 5,
+}
 
 if __name__ == "__main__":
     benchmarks_main("queries", {function.__name__: (function, rounds) for function, rounds in ROUNDS.items()})

@@ -13,6 +13,15 @@ WRITE_OVERHEAD_SECONDS = 0.05
 READ_BYTES_PER_SECOND = 150e6
 WRITE_BYTES_PER_SECOND = 25e6
 """What one core decodes and encodes in Parquet before anything was observed; a slower disk lowers them."""
+READ_SECONDS_PER_ROW = 0.03e-6
+READ_SECONDS_PER_VALUE = 0.015e-6
+WRITE_SECONDS_PER_ROW = 0.2e-6
+WRITE_SECONDS_PER_VALUE = 0.08e-6
+"""The same of rows that compress well: whatever bytes they take, each value is decoded and encoded, and each row that
+is written leaves the code that Spark made for its stage."""
+PLANNED_AGAIN_SECONDS_PER_NODE = 1.5e-3
+"""What is read in the middle of a plan is read in plain Spark's order, which is found by planning the query without
+it."""
 PERSIST_READ_BYTES_PER_SECOND = 100e6
 PERSIST_WRITE_BYTES_PER_SECOND = 20e6
 PERSIST_READ_OVERHEAD_SECONDS = 0.03
@@ -77,29 +86,35 @@ class Rates:
     persist_read_bytes_per_second: float = PERSIST_READ_BYTES_PER_SECOND
     persist_write_bytes_per_second: float = PERSIST_WRITE_BYTES_PER_SECOND
 
-    def read_seconds(self, size_bytes: float, parallelism: int) -> float:
-        """Eq. 4, card · width / bps, spread over the cores, with a fixed part for every load.
+    def read_seconds(self, size_bytes: float, parallelism: int, rows: float = 0.0, columns: int = 0) -> float:
+        """Eq. 4, card · width / bps, at least what the rows take, over the cores, with a fixed part for each load.
 
         >>> round(Rates(read_bytes_per_second=100e6).read_seconds(400e6, 2), 2)
         2.03
         """
-        return size_bytes / self.read_bytes_per_second / max(parallelism, 1) + self.read_overhead_seconds
+        decoded = rows * (READ_SECONDS_PER_ROW + columns * READ_SECONDS_PER_VALUE)
+        busy = max(size_bytes / self.read_bytes_per_second, decoded)
+        return busy / max(parallelism, 1) + self.read_overhead_seconds
 
-    def write_seconds(self, size_bytes: float, parallelism: int) -> float:
+    def write_seconds(self, size_bytes: float, parallelism: int, rows: float = 0.0, columns: int = 0) -> float:
         """
         >>> round(Rates(write_bytes_per_second=50e6).write_seconds(100e6, 2), 2)
         1.05
         """
-        return size_bytes / self.write_bytes_per_second / max(parallelism, 1) + self.write_overhead_seconds
+        encoded = rows * (WRITE_SECONDS_PER_ROW + columns * WRITE_SECONDS_PER_VALUE)
+        busy = max(size_bytes / self.write_bytes_per_second, encoded)
+        return busy / max(parallelism, 1) + self.write_overhead_seconds
 
     def level_bytes(self, row_bytes: float, persisted: bool) -> float:
         """What rows of that size take there."""
         return row_bytes * (self.persisted_ratio if persisted else self.stored_ratio)
 
-    def level_read_seconds(self, size_bytes: float, parallelism: int, persisted: bool) -> float:
+    def level_read_seconds(
+        self, size_bytes: float, parallelism: int, persisted: bool, rows: float = 0.0, columns: int = 0
+    ) -> float:
         """To read what is kept in the block manager, or in the store."""
         if not persisted:
-            return self.read_seconds(size_bytes, parallelism)
+            return self.read_seconds(size_bytes, parallelism, rows, columns)
         busy = size_bytes / self.persist_read_bytes_per_second / max(parallelism, 1)
         return busy + PERSIST_READ_OVERHEAD_SECONDS
 

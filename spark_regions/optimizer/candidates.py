@@ -11,6 +11,7 @@ from spark_regions.decision.draft import Draft
 from spark_regions.decision.question import Question
 from spark_regions.decision.values import MaterializationCandidate
 from spark_regions.matching.subsumes import Match, column_mapping
+from spark_regions.stats.cardinality import rows
 from spark_regions.stats.frequency import expected_uses, session_uses, unserved_shares
 from spark_regions.stats.operators import bytes_of
 
@@ -77,12 +78,14 @@ def _measured(
     fraction = served / demands if demands else 1.0
     stored = size.value * rates.stored_ratio
     probability = draft.probabilities.get(signed.lineage, 0.0)
+    cardinality = rows(signed.lineage, view)
+    moved = (stored, question.cores, cardinality.value if cardinality else 0.0, len(signed.columns))
     return MaterializationCandidate(
         node=number,
         signature=signed,
         recompute=seconds,
-        read_seconds=rates.read_seconds(stored, question.cores),
-        write_seconds=rates.write_seconds(stored, question.cores),
+        read_seconds=rates.read_seconds(*moved),
+        write_seconds=rates.write_seconds(*moved),
         bytes=stored,
         past=past * share,
         expected=expected_uses(signed.lineage, probability, view) * fraction * share,

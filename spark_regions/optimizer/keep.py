@@ -46,10 +46,11 @@ def keep(question: Question, draft: Draft) -> Draft:
 def planned_store(wanted: PlannedMaterialization, rates: Rates, cores: int) -> MaterializationCandidate:
     """A planned result as a candidate."""
     size = wanted.bytes * rates.stored_ratio
+    moved = (size, cores, wanted.rows, len(wanted.signature.columns))
     return replace(
-        unmeasured(wanted.node, wanted.signature, rates.write_seconds(size, cores), wanted.ref),
+        unmeasured(wanted.node, wanted.signature, rates.write_seconds(*moved), wanted.ref),
         recompute=Estimate(wanted.recompute, 0.5),
-        read_seconds=rates.read_seconds(size, cores),
+        read_seconds=rates.read_seconds(*moved),
         bytes=size,
         expected=1.0,
     )

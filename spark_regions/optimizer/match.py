@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from spark_regions.costs.rates import SECONDS_PER_ROW_AND_CONJUNCT, SECONDS_PER_ROW_AND_EXPRESSION, Rates
+from spark_regions.costs.rates import (
+    PLANNED_AGAIN_SECONDS_PER_NODE,
+    SECONDS_PER_ROW_AND_CONJUNCT,
+    SECONDS_PER_ROW_AND_EXPRESSION,
+    Rates,
+)
 from spark_regions.dag.plan import Node, Plan
 from spark_regions.dag.records import Entry
 from spark_regions.decision.draft import Draft
@@ -19,6 +24,8 @@ from spark_regions.matching.subsumes import (
 )
 from spark_regions.stats.estimate import Estimate
 from spark_regions.store.admission import expired, shadowed
+
+PASSES_ON = ("Project", "Filter", "GlobalLimit", "LocalLimit", "Sort")
 
 
 def match(question: Question, draft: Draft) -> Draft:
@@ -93,6 +100,8 @@ def _match(question: Question, draft: Draft, node: Node, entry: Entry) -> Match 
         return replace(found, entry=entry.id)
     residual = node.signature.conjuncts - entry.conjuncts
     seconds = load_seconds(entry, len(found.reads), question.rates, question.cores)
+    if not _on_top(question.plan, node):
+        seconds += len(question.plan.nodes) * PLANNED_AGAIN_SECONDS_PER_NODE
     seconds += residual_seconds(
         question.plan, node.id, entry.rows, len(residual), found.computed, question.cores, draft.self_seconds
     )
@@ -102,7 +111,17 @@ def _match(question: Question, draft: Draft, node: Node, entry: Entry) -> Match 
 def load_seconds(entry: Entry, columns: int, rates: Rates, parallelism: int) -> float:
     """Eq. 4 for the columns that are read: Parquet leaves the others on the disk."""
     share = max(columns, 1) / max(len(entry.columns), 1)
-    return rates.level_read_seconds(entry.bytes * min(share, 1.0), parallelism, entry.persisted)
+    return rates.level_read_seconds(
+        entry.bytes * min(share, 1.0), parallelism, entry.persisted, entry.rows, max(columns, 1)
+    )
+
+
+def _on_top(plan: Plan, node: Node) -> bool:
+    """Whether nothing above a node asks how its rows are partitioned."""
+    above = plan.parents.get(node.id)
+    while above is not None and plan.nodes[above].operator.startswith(PASSES_ON):
+        above = plan.parents.get(above)
+    return above is None
 
 
 def residual_seconds(

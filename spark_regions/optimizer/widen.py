@@ -117,8 +117,8 @@ class _Widening:
         narrow = self.rows * max(self.needed, 1.0) * self.rates.stored_ratio
         return replace(
             candidate,
-            read_seconds=self.rates.read_seconds(narrow, self.cores),
-            write_seconds=self.rates.write_seconds(stored, self.cores),
+            read_seconds=self.rates.read_seconds(narrow, self.cores, self.rows),
+            write_seconds=self.rates.write_seconds(stored, self.cores, self.rows, len(candidate.signature.columns)),
             bytes=stored,
             extra_seconds=max(carried, candidate.extra_seconds),
         )

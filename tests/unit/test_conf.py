@@ -43,7 +43,12 @@ def test_values(name: str, text: str, value: conf.Value) -> None:
 
 
 BAD = [
-    ("recycle.strategy", "markof", "one of markov, maxbenefit, latest, always, off", "did you mean markov?"),
+    (
+        "recycle.strategy",
+        "markof",
+        "one of markov, maxbenefit, latest, always, off, or what an installed package adds",
+        "did you mean markov?",
+    ),
     ("recycle.maxBytes", "-1", "a size such as 512m or 10g, not negative", "the default is 10g"),
     ("recycle.maxBytes", "10 g", "a size such as 512m or 10g, not negative", "the default is 10g"),
     ("recycle.maxBytes", "10x", "a size such as 512m or 10g, not negative", "the default is 10g"),

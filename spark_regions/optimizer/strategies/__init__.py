@@ -32,7 +32,7 @@ def strategy(name: str) -> Strategy:
     for point in entry_points(group=GROUP):
         if point.name.lower() == name.lower():
             return _choose(point.load())
-    known = ", ".join(sorted((*OURS, *installed())))
+    known = ", ".join(sorted({*OURS, *installed()}))
     raise StrategyUnknown(f"Found recycle.strategy={name!r}, expected one of {known}. Others come by {GROUP}.")
 
 
