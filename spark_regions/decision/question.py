@@ -17,6 +17,7 @@ class Question:
     :param entries: stored and persisted results on the cores of the plan
     :param now: seconds of the store's clock
     :param run: where this run is in the recorded one, if that is followed
+    :param subquery: the plan is a part of a query, which is decided on after it
     :param unordered: nodes, each with an entry or a DataFrame whose rows would come in another order than plain Spark's
     """
 
@@ -29,6 +30,7 @@ class Question:
     now: float
     run: RunView | None = None
     unordered: frozenset[tuple[int, str]] = frozenset()
+    subquery: bool = False
 
     @property
     def planned(self) -> bool:

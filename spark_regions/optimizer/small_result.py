@@ -26,10 +26,11 @@ LONG_SECONDS = 3.0
 
 def small_result(question: Question, draft: Draft) -> Draft:
     """After all other stores, loads and what is below: the top is new where none of them is at it. Before `account`,
-    which tells of the nodes that are left. Not with a plan of the run, which knows what comes again.
+    which tells of the nodes that are left. Not with a plan of the run, which knows what comes again, and not for a
+    subquery: the query around it has a top of its own.
     """
     confs, plan = question.confs, question.plan
-    if not draft.first_uses or question.planned or confs.first_use_overhead <= 0:
+    if not draft.first_uses or question.planned or question.subquery or confs.first_use_overhead <= 0:
         return draft
     number = _first(plan, plan.root, lambda node: node.id in draft.eligible)
     if number is None or not any(moves(plan.nodes[below]) for below in plan.below(number)):

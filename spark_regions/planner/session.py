@@ -206,7 +206,9 @@ class Session:
         laps("entries")
         run = self.follower.view(query.number, plan, step)
         entries = (*self.effects.persisted.entries(cores), *stored)
-        return Question(plan, view, entries, rates, confs, query.cores, self.store.clock(), run, unordered)
+        return Question(
+            plan, view, entries, rates, confs, query.cores, self.store.clock(), run, unordered, query.asked.subquery
+        )
 
     def _answer(self, actions: Iterable[wire.Action], declines: Iterable[Decline]) -> Decision:
         told_of = tuple(NodeDecline(d.node, d.code, d.detail) for d in list(declines)[:MAX_DECLINES])

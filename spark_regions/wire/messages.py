@@ -167,6 +167,8 @@ class SignedQuery(Record, frozen=True):
 
 
 class Decide(Asked, frozen=True, tag="decide"):
+    """:param subquery: it is a part of a query, which is decided on by itself before that is"""
+
     query: Long
     plan: SignedQuery
     confs: Confs
@@ -176,6 +178,7 @@ class Decide(Asked, frozen=True, tag="decide"):
     parallelism: int = 1
     offered: int = 0
     unordered: tuple[tuple[int, str], ...] = ()
+    subquery: bool = False
 
 
 class DecideAgain(Asked, frozen=True, tag="again"):

@@ -32,6 +32,9 @@ case class TeeExec(child: SparkPlan, @transient order: StoreOrder) extends Unary
 
   override protected def stringArgs: Iterator[Any] = Iterator(Tee.label(order))
 
+  /** Spark may reuse one with it for one without, and the other way round: the rows are the same. */
+  override protected def doCanonicalize(): SparkPlan = child.canonicalized
+
   private def schemaToStore: StructType =
     DataTypeUtils.fromAttributes(child.output.zipWithIndex.map { case (a, i) => a.withName(s"c$i") })
 

@@ -19,7 +19,8 @@ private[rules] object DecideRequest {
       signed: SignedPlan,
       shared: Seq[SharedPoint],
       offered: Int,
-      repeated: Seq[RepeatedSubplan]): wire.Decide = {
+      repeated: Seq[RepeatedSubplan],
+      subquery: Boolean = false): wire.Decide = {
     val conf = session.sessionState.conf
     wire.Decide(
       query,
@@ -47,7 +48,8 @@ private[rules] object DecideRequest {
       session.sessionUUID,
       conf.getConf(RegionsConf.mode),
       session.sparkContext.defaultParallelism,
-      offered
+      offered,
+      subquery = subquery
     )
   }
 

@@ -128,7 +128,9 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
     val answer =
       if (sent)
         runtime.planner.request(wire.DecideAgain(query, offers, shared.map(DecideRequest.frame), unordered), deadline)
-      else runtime.planner.request(DecideRequest(session, runtime, query, signed, shared, offers, repeated), deadline)
+      else
+        runtime.planner.request(
+          DecideRequest(session, runtime, query, signed, shared, offers, repeated, subquery), deadline)
     sent = true
     val asked = (System.nanoTime() - began) / 1e9
     notes.plannerSeconds += asked
