@@ -163,7 +163,6 @@ object Layout {
         s"cores=${plan.session.sparkContext.defaultParallelism}"
   }
 
-
   private def exact(plan: SparkPlan): String =
     PlanOrigin.text(plan.canonicalized.treeString(verbose = true, maxFields = Int.MaxValue))
 

@@ -244,7 +244,7 @@ private[exec] final class StoreRun(val order: StoreOrder) extends Logging {
 
   /** The files, in the order of their partitions; those of rows that were held are written now. */
   private def written(): Seq[PartitionReport] = {
-    if (!ownsDirectory) makeDirectory()
+    if (!ownsDirectory || !fileSystem.exists(directory)) makeDirectory()
     val writing = if (order.inMemory) TeeSpec.conf(conf, fileSchema) else conf
     kept.values.toSeq.sortBy(_.partition).flatMap { report =>
       report.held match {

@@ -25,7 +25,8 @@ private[regions] object PlanOrigin {
         Digest.of(
           "origin",
           Seq(SPARK_VERSION, context.master, context.defaultParallelism.toString, told(part), told(whole)) ++
-            leaves.flatten ++ settings.map { case (key, value) => s"$key=$value" }))
+            leaves.flatten ++ settings.map { case (key, value) => s"$key=$value" }
+        ))
     }
   }
 
@@ -40,12 +41,18 @@ private[regions] object PlanOrigin {
             case index: PartitioningAwareFileIndex =>
               val listed = index.allFiles().map(file => s"${file.getPath} ${file.getLen}")
               val stats = relation.stats
-              Some(Digest.of(
-                "files",
-                Seq(
-                  files.fileFormat.getClass.getName, files.options.toSeq.sorted.toString, files.bucketSpec.toString,
-                  files.partitionSchema.json, s"${stats.sizeInBytes} ${stats.rowCount} ${stats.attributeStats.values}") ++
-                  listed))
+              Some(
+                Digest.of(
+                  "files",
+                  Seq(
+                    files.fileFormat.getClass.getName,
+                    files.options.toSeq.sorted.toString,
+                    files.bucketSpec.toString,
+                    files.partitionSchema.json,
+                    s"${stats.sizeInBytes} ${stats.rowCount} ${stats.attributeStats.values}"
+                  ) ++
+                    listed
+                ))
             case _ => None
           }
         case _ => None

@@ -96,7 +96,7 @@ abstract class ExecSuite extends FunSuite with AdaptiveSparkPlanHelper {
 
   def frame(plan: LogicalPlan): DataFrame = Dataset.ofRows(spark, plan)
 
-  def storeFor(df: DataFrame): Store = newStore(df.schema.size)
+  def storeFor(df: DataFrame, inMemory: Boolean = false): Store = newStore(df.schema.size, inMemory = inMemory)
 
   def tee(df: DataFrame, store: Store): DataFrame = frame(Tee(planOf(df), store.order))
 

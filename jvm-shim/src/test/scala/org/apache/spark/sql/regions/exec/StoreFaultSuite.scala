@@ -31,14 +31,22 @@ class StoreFaultSuite extends ExecSuite {
   }
 
   test("the directory disappears before the tasks write") {
-    val store = newStore(2)
-    val teed = tee(numbers, store)
-    val rows = executed(teed).execute()
-    assert(store.directory.exists())
-    assert(store.directory.delete())
-    assertEquals(rows.count(), 20000L)
-    assertEquals(store.abandoned().code, "STORE_NOT_SHARED")
-    assert(!store.directory.exists())
+    // More than a task holds in memory, and as much.
+    for (copies <- Seq(20, 1)) {
+      val store = newStore(2)
+      val many = numbers.crossJoin(spark.range(0, copies, 1, 1)).select("id", "s")
+      val rows = executed(tee(many, store)).execute()
+      assert(store.directory.exists())
+      assert(store.directory.delete())
+      assertEquals(rows.count(), 20000L * copies)
+      if (copies > 1) {
+        assertEquals(store.abandoned().code, "STORE_NOT_SHARED")
+        assert(!store.directory.exists())
+      } else {
+        store.committed()
+        assertEquals(sorted(recycled(many, opened(store)).collect()), sorted(many.collect()))
+      }
+    }
   }
 
   test("the disk is full, at once or in the middle") {
@@ -59,6 +67,28 @@ class StoreFaultSuite extends ExecSuite {
     passes(store)
     store.committed()
     assertEquals(recycled(numbers, opened(store)).agg(sum("id")).head().getLong(0), 199990000L)
+  }
+
+  test("what tasks hold in memory: the disk is full when the driver writes it") {
+    val store = newStore(2, location = Some("full://" + new File(folder(), "e1").getPath), inMemory = true)
+    Stores.register(store.order)
+    Thread.sleep(250)
+    FullFileSystem.room = 100
+    try {
+      passes(store)
+      assert(Stores.awaitCommits(20000))
+    } finally FullFileSystem.room = Long.MaxValue
+    assertEquals(store.abandoned().code, "WRITE_FAILED")
+    assert(!store.directory.exists())
+  }
+
+  test("what tasks hold in memory: the application ends before it is written") {
+    val store = newStore(2, inMemory = true)
+    Stores.register(store.order)
+    executed(tee(numbers, store)).execute()
+    Stores.abandonAll(org.apache.spark.sql.regions.Refusal("APPLICATION_ENDED"))
+    assertEquals(store.abandoned().code, "APPLICATION_ENDED")
+    assert(!store.directory.exists())
   }
 
   test("more bytes than allowed") {

@@ -63,6 +63,38 @@ class TeeSuite extends ExecSuite {
     assertEquals(mode(new java.io.File(store.directory, "_manifest.json")), "rw-------")
   }
 
+  test("in memory: the driver writes what the tasks hold, unless the query had it quickly") {
+    for (millis <- Seq(250, 0)) {
+      val store = storeFor(numbers, inMemory = true)
+      Stores.register(store.order)
+      Thread.sleep(millis)
+      assertEquals(sorted(tee(numbers, store).collect()), sorted(numbers.collect()))
+      if (millis > 0) {
+        assertEquals(store.committed().rows, 1000L)
+        assertEquals(parts(store).size, 4)
+        assertEquals(sorted(recycled(numbers, opened(store)).collect()), sorted(numbers.collect()))
+      } else {
+        assertEquals(store.abandoned().code, "TOO_CHEAP")
+        assert(!store.directory.exists())
+      }
+    }
+  }
+
+  test("in memory: more than the tasks hold is given up") {
+    val many = spark.range(0, 200000, 1, 4).select(col("id"), sha2(col("id").cast("string"), 256).as("s"))
+    val store = storeFor(many, inMemory = true)
+    assertEquals(tee(many, store).count(), 200000L)
+    val refusal = store.abandoned()
+    assertEquals(refusal.code, "OVER_BUDGET")
+    assert(refusal.detail.contains("1048576 bytes of rows"), refusal.detail)
+    assert(!store.directory.exists())
+  }
+
+  test("a subplan with it and one without are the same to Spark") {
+    val store = storeFor(numbers)
+    assert(executed(tee(numbers, store)).sameResult(executed(numbers)))
+  }
+
   test("limit: abandoned, directory gone") {
     val store = storeFor(numbers)
     assertEquals(tee(numbers, store).limit(5).collect().length, 5)
