@@ -105,6 +105,7 @@ final case class Abandoned(entry: String, reason: Refusal) extends StoreOutcome
 final case class StoreOrder(
     entry: String,
     location: String,
+    core: String,
     lineage: String,
     columns: Seq[String],
     maxBytes: Long,

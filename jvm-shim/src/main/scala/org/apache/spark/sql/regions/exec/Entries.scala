@@ -6,7 +6,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{BlockLocation, Path}
 
 import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.regions.Refusal
+import org.apache.spark.sql.regions.{BoundedMap, Refusal}
 import org.apache.spark.sql.types.StructType
 
 final case class StoredFile(name: String, partition: Int, rows: Long, bytes: Long, modified: Long)
@@ -33,6 +33,9 @@ final case class StoredEntry(
 /** Opens entries and finds out whether they are still what they were. One directory listing each, no stat per file. */
 object Entries {
 
+  /** Those read last; a manifest is written once. */
+  private val manifests = BoundedMap[(String, String, Long, Long), StoredEntry](1000)
+
   /**
    * Reads and checks the manifest and that every file is there, plain, and as long and old as recorded. Never throws.
    */
@@ -47,10 +50,17 @@ object Entries {
         case Some(file) if !file.plainFile || file.length > Manifest.maxLength =>
           Left(Refusal("ENTRY_DAMAGED", s"the manifest in $location is no plain file"))
         case Some(file) =>
-          val text = StoreFiles.read(fs, new Path(directory, StoreFiles.manifestName), file.length.toInt)
-          Manifest.read(text, location, entryId) match {
-            case Left(problem) => Left(Refusal("ENTRY_DAMAGED", s"manifest in $location: $problem"))
-            case Right(entry) => compare(entry, found).toLeft(entry)
+          val known = (location, entryId, file.length, file.modified)
+          Option(manifests.get(known)) match {
+            case Some(entry) => compare(entry, found).toLeft(entry)
+            case None =>
+              val text = StoreFiles.read(fs, new Path(directory, StoreFiles.manifestName), file.length.toInt)
+              Manifest.read(text, location, entryId) match {
+                case Left(problem) => Left(Refusal("ENTRY_DAMAGED", s"manifest in $location: $problem"))
+                case Right(entry) =>
+                  manifests.put(known, entry)
+                  compare(entry, found).toLeft(entry)
+              }
           }
       }
     }

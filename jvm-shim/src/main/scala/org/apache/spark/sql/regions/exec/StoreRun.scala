@@ -156,7 +156,7 @@ private[exec] final class StoreRun(val order: StoreOrder) extends Logging {
 
   private def complete(): Unit = {
     state = Committing
-    Stores.later(commit())
+    Stores.commit(order)(commit())
   }
 
   /** The query ended: what is not complete now never will be. */

@@ -2,6 +2,7 @@ package org.apache.spark.sql.regions.exec
 
 import java.util.concurrent.{ConcurrentHashMap, Executors, ThreadFactory, TimeUnit}
 
+import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 
 import org.apache.spark.internal.Logging
@@ -15,6 +16,9 @@ object Stores extends Logging {
   private val runs = new ConcurrentHashMap[String, StoreRun]()
   private val lock = new Object
   private var pending = 0
+
+  /** By entry, the core of what is being committed. */
+  private val committing = mutable.HashMap.empty[String, String]
 
   private lazy val thread = Executors.newSingleThreadExecutor(
     new ThreadFactory {
@@ -66,15 +70,28 @@ object Stores extends Logging {
    *
    * @return false if that took longer
    */
-  def awaitCommits(millis: Long): Boolean = {
+  def awaitCommits(millis: Long): Boolean = await(millis, pending == 0)
+
+  /** The same, of those alone that a query with such cores could read. */
+  def awaitCommits(millis: Long, cores: Set[String]): Boolean = await(millis, !committing.valuesIterator.exists(cores))
+
+  private def await(millis: Long, done: => Boolean): Boolean = {
     val deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(millis)
     lock.synchronized {
       var left = deadline - System.nanoTime()
-      while (pending > 0 && left > 0) {
+      while (!done && left > 0) {
         TimeUnit.NANOSECONDS.timedWait(lock, left)
         left = deadline - System.nanoTime()
       }
-      pending == 0
+      done
+    }
+  }
+
+  private[exec] def commit(order: StoreOrder)(work: => Unit): Unit = {
+    lock.synchronized(committing(order.entry) = order.core)
+    later {
+      try work
+      finally lock.synchronized(committing -= order.entry)
     }
   }
 

@@ -105,7 +105,8 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
   }
 
   private def ask(signed: SignedQuery, order: RowOrder): Option[Applied] = {
-    notes.lap("commits")(Stores.awaitCommits(Deciding.commitMillis))
+    val cores = signed.nodes.flatMap(_.signature.toOption.map(_.core)).toSet
+    notes.lap("commits")(Stores.awaitCommits(Deciding.commitMillis, cores))
     val repeated = notes.lap("repeated")(repeatedIn(signed, order))
     ask(new Deciding.Question(session, runtime, signed, order, frames, repeated), 0, Nil, Policy.mostAsks)
   }

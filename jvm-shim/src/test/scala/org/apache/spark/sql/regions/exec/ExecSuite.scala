@@ -80,6 +80,7 @@ abstract class ExecSuite extends FunSuite with AdaptiveSparkPlanHelper {
       StoreOrder(
         entry,
         at,
+        "core",
         "lineage",
         (0 until width).map(i => s"d$i"),
         maxBytes,

@@ -28,6 +28,7 @@ private[rules] object StoreResult extends ActionApplier[wire.Store] {
       val order = StoreOrder(
         action.entry,
         action.location,
+        target.signature.core,
         target.signature.lineage,
         chosen.map(_._1),
         action.maxBytes,
