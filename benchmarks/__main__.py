@@ -39,6 +39,7 @@ BENCHMARKS = {
     "slow_groups": "queries",
     "skew_simulation": "",
     "ui": "",
+    "catalog": "",
 }
 """Each with the module that has it among others; empty: one of its own name."""
 

@@ -126,18 +126,18 @@ class Service:
             )
             if session is None:
                 return facts
-            from spark_regions.store.entries import all_entries
+            from spark_regions.store.entries import Held, held
 
             counters = {name: getattr(session.counters, name) for name in session.counters.__slots__}
             behind = session.learning.queue.behind
             facts = replace(facts, evictions=session.store.evictions, behind=behind, **counters)
             with contextlib.suppress(StoreError):
-                entries = session.store.catalog.read(all_entries)
+                by_state = session.store.catalog.read(held)
                 facts = replace(
                     facts,
-                    entries=sum(entry.state == "committed" for entry in entries),
-                    bytes=sum(entry.bytes for entry in entries if entry.state != "pending"),
-                    reserved_bytes=sum(entry.bytes for entry in entries if entry.state == "pending"),
+                    entries=by_state.get("committed", Held(0, 0)).entries,
+                    bytes=sum(found.bytes for state, found in by_state.items() if state != "pending"),
+                    reserved_bytes=by_state.get("pending", Held(0, 0)).bytes,
                 )
             return facts
 
@@ -307,7 +307,7 @@ class Service:
                 session.store.give_up(session.run, unused)
                 # After a jump every lease looks dead; the others get one period to beat again.
                 if not jumped:
-                    session.store.sweep_dead(session.is_expired)
+                    session.store.sweep_dead(session.ttl_seconds)
                     from spark_regions.store.graph import prune
 
                     session.store.catalog.write(prune)

@@ -28,7 +28,6 @@ from spark_regions.reasons import would_save
 from spark_regions.runs.run_planner import Waiting
 from spark_regions.skew.history import observed
 from spark_regions.skew.key_frequencies import key_frequencies
-from spark_regions.store.admission import expired
 from spark_regions.store.entries import entries_on
 from spark_regions.store.operator_graph import OperatorGraph
 from spark_regions.store.store import Run, Store
@@ -156,9 +155,6 @@ class Session:
 
     def _kept(self) -> None:
         self.counters.commits += 1
-
-    def is_expired(self, entry: Entry, now: float) -> bool:
-        return expired(entry, self.ttl_seconds, now)
 
     def _whole(self, message: Decide | DecideAgain) -> Decide:
         """The request with its plan, which the driver sends once."""

@@ -67,7 +67,7 @@ def clear(store: Store, moved: Callable[[float], None] = lambda _: None) -> int:
     for name in committed:
         store.abandon(name, "REMOVED")
         moved(1)
-    store.sweep_dead(lambda entry, now: False)
+    store.sweep_dead(0.0)
     return len(committed)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -22,6 +22,34 @@ def entries_on(connection: sa.Connection, cores: Iterable[str]) -> list[Entry]:
 
 def all_entries(connection: sa.Connection) -> list[Entry]:
     return [to_entry(row) for row in connection.execute(sa.select(ENTRY).order_by(ENTRY.c.created))]
+
+
+def entries_in(connection: sa.Connection, states: Iterable[str]) -> list[Entry]:
+    return [to_entry(row) for row in connection.execute(sa.select(ENTRY).where(ENTRY.c.state.in_(list(states))))]
+
+
+def ids(connection: sa.Connection) -> frozenset[str]:
+    """Of all entries."""
+    return frozenset(connection.execute(sa.select(ENTRY.c.id)).scalars())
+
+
+def unused(connection: sa.Connection, since: float) -> list[str]:
+    """Committed entries that were last used before that time."""
+    query = sa.select(ENTRY.c.id).where(ENTRY.c.state == "committed", ENTRY.c.used < since)
+    return list(connection.execute(query).scalars())
+
+
+class Held(NamedTuple):
+    """Entries of a state, and their bytes."""
+
+    entries: int
+    bytes: int
+
+
+def held(connection: sa.Connection) -> dict[str, Held]:
+    """By state."""
+    query = sa.select(ENTRY.c.state, sa.func.count(), sa.func.sum(ENTRY.c.bytes)).group_by(ENTRY.c.state)
+    return {state: Held(int(count), int(size or 0)) for state, count, size in connection.execute(query)}
 
 
 def used_bytes(connection: sa.Connection) -> int:

@@ -21,7 +21,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-HEAD = "0005"
+HEAD = "0006"
 METADATA = MetaData(
     naming_convention={
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -145,6 +145,7 @@ ENTRY = Table(
     Column("owner_pid", Integer, nullable=False, default=0),
     Index(None, "core"),
     Index(None, "lineage"),
+    Index(None, "state", "bytes"),
 )
 
 LEASE = Table(

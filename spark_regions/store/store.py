@@ -20,7 +20,7 @@ from spark_regions.store.opening import StoreLocation
 from spark_regions.store.schema import ENTRY, RUN
 
 LEFTOVER_SECONDS = 3600.0
-MOST_ENTRIES = 20_000
+MOST_ENTRIES = 100_000
 """Beyond, those of least benefit per byte go: small ones would fill the catalog before they fill the budget."""
 ROOMY = 4
 """A reservation may be so many times as large as it has to be, as far as there is room."""
@@ -258,9 +258,10 @@ class Store:
         now = self.clock()
         self.catalog.write(lambda connection: records.heartbeat(connection, run.application, run.id, now))
 
-    def sweep_dead(self, expired: Callable[[Entry, float], bool]) -> list[str]:
-        """End dead applications' leases and reservations, evict expired entries, delete what is left over.
+    def sweep_dead(self, ttl_seconds: float) -> list[str]:
+        """End dead applications' leases and reservations, evict what was long not used, delete what is left over.
 
+        :param ttl_seconds: 0: however long
         :returns: ids of removed entries
         """
         now = self.clock()
@@ -270,28 +271,29 @@ class Store:
             records.drop_dead_leases(connection, now)
             runs = {row.application: row for row in connection.execute(sa.select(RUN).where(RUN.c.ended.is_(None)))}
             doomed: list[str] = []
-            entries = records.all_entries(connection)
-            kept = [entry for entry in entries if entry.state == "committed"]
-            if len(kept) > MOST_ENTRIES:
-                kept.sort(key=lambda each: density(each, now))
-                doomed += [entry.id for entry in kept[: len(kept) - MOST_ENTRIES]]
-                records.mark_evicted(connection, doomed, "OVER_BUDGET")
-            for entry in entries:
-                if entry.state == "pending" and not self._alive(runs.get(entry.application), now):
+            for entry in records.entries_in(connection, ("pending", "evicted")):
+                if entry.state == "evicted":
+                    doomed.append(entry.id)
+                elif not self._alive(runs.get(entry.application), now):
                     records.mark_evicted(connection, [entry.id], "OWNER_GONE")
                     doomed.append(entry.id)
-                elif entry.state == "evicted":
-                    doomed.append(entry.id)
-                elif entry.state == "committed" and expired(entry, now):
-                    records.mark_evicted(connection, [entry.id], "EXPIRED")
-                    doomed.append(entry.id)
+            if ttl_seconds > 0:
+                late = records.unused(connection, now - ttl_seconds)
+                records.mark_evicted(connection, late, "EXPIRED")
+                doomed += late
+            kept = records.held(connection).get("committed")
+            if kept is not None and kept.entries > MOST_ENTRIES:
+                worst = sorted(records.entries_in(connection, ["committed"]), key=lambda each: density(each, now))
+                # More than have to, so that this is not done each time.
+                over = [entry.id for entry in worst[: kept.entries - MOST_ENTRIES * 9 // 10]]
+                records.mark_evicted(connection, over, "OVER_BUDGET")
+                doomed += over
             return doomed
 
         removed = self._remove_unleased(self.catalog.write(work))
         self.evictions += len(removed)
         if self.where.local_data is not None:
-            known = frozenset(entry.id for entry in self.catalog.read(records.all_entries))
-            for name in leftovers(self.where.local_data, known, now - LEFTOVER_SECONDS):
+            for name in leftovers(self.where.local_data, self.catalog.read(records.ids), now - LEFTOVER_SECONDS):
                 if delete_entry(self.where.local_data, name):
                     removed.append(name)
         return removed

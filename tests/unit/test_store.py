@@ -17,7 +17,7 @@ from spark_regions.dag.records import EdgeUse, Entry
 from spark_regions.errors import CatalogBusy, CatalogNewer, StoreUnwritable
 from spark_regions.store import admin, graph, schema
 from spark_regions.store import entries as records
-from spark_regions.store.admission import expired, make_room, supersedes
+from spark_regions.store.admission import make_room, supersedes
 from spark_regions.store.catalog import Catalog
 from spark_regions.store.files import delete_entry, local_path
 from spark_regions.store.opening import open_catalog, place
@@ -193,9 +193,9 @@ def test_a_dead_reader_does_not_keep_files(store, clock):
     store.admit([(made.id, "app", 7)], [], 1000, 1.0)
     store.abandon(made.id, "REMOVED")
     clock.now += 60
-    assert store.sweep_dead(lambda e, n: False) == []
+    assert store.sweep_dead(0.0) == []
     clock.now += 70
-    assert store.sweep_dead(lambda e, n: False) == [made.id]
+    assert store.sweep_dead(0.0) == [made.id]
     assert not local_path(made.location).exists()
 
 
@@ -208,7 +208,7 @@ def test_a_heartbeat_keeps_a_lease(store, clock):
     for _ in range(5):
         clock.now += 60
         store.heartbeat(run)
-        assert store.sweep_dead(lambda e, n: False) == []
+        assert store.sweep_dead(0.0) == []
 
 
 def test_two_writers_of_one_result(store):
@@ -266,14 +266,14 @@ def test_reservations_of_dead_applications_are_swept(store, clock):
     mine, _ = reserve(store, signature("c"), application="app")
     orphan, _ = reserve(store, signature("d"), application="never-began")
     files = write_files(store, orphan)
-    assert store.sweep_dead(lambda e, n: False) == [orphan.id]
+    assert store.sweep_dead(0.0) == [orphan.id]
     assert not files.exists()
     clock.now += 119
     store.heartbeat(run)
     clock.now += 119
-    assert store.sweep_dead(lambda e, n: False) == []
+    assert store.sweep_dead(0.0) == []
     clock.now += 2
-    assert store.sweep_dead(lambda e, n: False) == [mine.id]
+    assert store.sweep_dead(0.0) == [mine.id]
 
 
 def test_a_dead_process_of_this_machine_is_seen_at_once(store):
@@ -284,7 +284,7 @@ def test_a_dead_process_of_this_machine_is_seen_at_once(store):
     child.join()
     change = sa.update(schema.RUN).where(schema.RUN.c.id == run.id).values(owner_pid=child.pid)
     store.catalog.write(lambda connection: connection.execute(change))
-    assert len(store.sweep_dead(lambda e, n: False)) == 1
+    assert len(store.sweep_dead(0.0)) == 1
 
 
 def test_the_regular_end_gives_everything_back(store):
@@ -303,7 +303,7 @@ def test_leftovers_without_record_go_after_an_hour(store, clock):
     os.utime(old, (clock.now - 3700, clock.now - 3700))
     os.utime(foreign, (clock.now - 9999, clock.now - 9999))
     os.utime(young, (clock.now - 3500, clock.now - 3500))
-    assert store.sweep_dead(lambda e, n: False) == [old.name]
+    assert store.sweep_dead(0.0) == [old.name]
     assert young.exists()
     assert foreign.exists()
 
@@ -333,14 +333,34 @@ def test_ttl_counts_from_the_last_use_and_survives_a_clock_set_back(store, clock
     made, _ = reserve(store, signature("c"))
     commit(store, made)
     week = 7 * 86400
-
-    def old(e, now):
-        return expired(e, week, now)
-
     clock.now -= 30 * 86400
-    assert store.sweep_dead(old) == []
+    assert store.sweep_dead(week) == []
     clock.now += week + 200
-    assert store.sweep_dead(old) == [made.id]
+    assert store.sweep_dead(week) == [made.id]
+
+
+def test_beyond_so_many_those_of_least_benefit_per_byte_go(store, monkeypatch):
+    store.begin("app", "job")
+    made = [reserve(store, signature(f"rows{gain}"), budget=10_000, gain=float(gain))[0] for gain in range(1, 12)]
+    for each in made:
+        commit(store, each)
+    monkeypatch.setattr("spark_regions.store.store.MOST_ENTRIES", 11)
+    assert store.sweep_dead(0.0) == []
+    monkeypatch.setattr("spark_regions.store.store.MOST_ENTRIES", 10)
+    assert set(store.sweep_dead(0.0)) == {made[0].id, made[1].id}
+
+
+def test_what_was_written_unreserved_is_taken_in_where_there_is_room(store):
+    store.begin("app", "job")
+    first, second = (replace(entry("", signature(name)), bytes=100, recompute_seconds=1.0) for name in "ab")
+    first, second = store.new_entry(first), store.new_entry(second)
+    assert store.admit_late(first, 150) == ""
+    assert store.admit_late(store.new_entry(first), 10**9) == "PENDING_ELSEWHERE"
+    assert store.admit_late(second, 150) == "OVER_BUDGET"
+    commit(store, first)
+    better = replace(second, recompute_seconds=9.0)
+    assert store.admit_late(better, 120) == ""
+    assert states(store) == {better.id: "pending"}
 
 
 def test_other_schemes_are_named_for_the_driver(tmp_path):
