@@ -15,7 +15,7 @@ from types import MappingProxyType
 _TAKEN = {
     "BENEFIT": "The expected uses save more than reading and writing cost",
     "HELD": "The program still refers to this DataFrame and may use it again; given up if writing takes long",
-    "SMALL_RESULT": "An aggregate's few rows, out of much work; given up if they are many or take long to write",
+    "SMALL_RESULT": "The few rows at the top of a query; given up if they are many, or were there quickly",
     "SKI_RENTAL": "Recomputing has already cost as much as an entry would have",
     "ALWAYS": "The strategy acts at every eligible point",
     "PLANNED": "Later queries of the job use it, as in its last run",
@@ -97,6 +97,7 @@ _DECIDING = {
     "TOO_CHEAP": "Recomputing costs too little to be worth an entry",
     "TOO_LARGE": "The result is larger than the budget",
     "OVER_BUDGET": "No room within the byte budget",
+    "NOT_SMALL": "More rows than tasks hold in memory for it",
     "NOT_WORTH_WRITING": "The expected uses do not pay for the write",
     "NOT_CHOSEN": "The strategy preferred another point",
     "ALREADY_STORED_BELOW": "A point below was chosen",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import getpass
+import json
 import os
 import subprocess
 import sys
@@ -9,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from spark_regions.store.entries import all_entries
+from spark_regions.store.opening import open_catalog, place
 from tests.harness.session import counters, decisions, sibling, spark_session, status
+from tests.spark.stop_job import QUERIES
 
 pytestmark = pytest.mark.spark
 
@@ -99,6 +104,35 @@ def test_an_unknown_name_lists_those_that_exist(data: str, tmp_path: Path) -> No
     assert (stores, loads) == (0, 0)
     assert unknown.startswith(expected)
     assert log.count(expected) == 1
+
+
+def test_an_application_that_stops_at_once_leaves_whole_results_or_none(data: str, tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    said = []
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.spark.stop_job", str(store), data],
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        said.append([line for line in done.stdout.splitlines() if line.startswith("rows|")])
+    assert len(said[0]) == QUERIES
+    assert said[0] == said[1]
+    where = place(str(store), getpass.getuser(), "")
+    assert where.local_data is not None
+    catalog = open_catalog(where)
+    entries = catalog.read(all_entries)
+    catalog.close()
+    assert len(entries) >= 1
+    assert {entry.state for entry in entries} == {"committed"}
+    for entry in entries:
+        folder = where.local_data / entry.id
+        named = json.loads((folder / "_manifest.json").read_text())["files"]
+        assert {each["name"]: each["bytes"] for each in named} == {
+            file.name: file.stat().st_size for file in folder.glob("part-*")
+        }
 
 
 if __name__ == "__main__":

@@ -118,9 +118,21 @@ final class Recycling(
   }
 
   def persistMaxBytes(session: SparkSession): Long =
-    session.sessionState.conf.getConf(RegionsConf.persistMaxBytes).getOrElse {
-      sc.getExecutorMemoryStatus.values.map(_._1).sum / 4
+    session.sessionState.conf.getConf(RegionsConf.persistMaxBytes).getOrElse(storageMemory / 4)
+
+  /** When it was asked for, and the bytes: Spark sends itself a message to find out. */
+  @volatile private var asked = (Long.MinValue, 0L)
+
+  private def storageMemory: Long = {
+    val now = System.nanoTime()
+    val (at, known) = asked
+    if (at != Long.MinValue && now - at < Recycling.memoryNanos) known
+    else {
+      val found = sc.getExecutorMemoryStatus.values.map(_._1).sum
+      asked = (now, found)
+      found
     }
+  }
 
   def close(): Unit = {
     Stores.abandonAll(Refusal("APPLICATION_ENDED"))
@@ -151,4 +163,10 @@ final class Recycling(
         0,
         Seq(DecidedAction(kind, -1, "", entry, -1, code, detail = detail)),
         Nil))
+}
+
+private object Recycling {
+
+  /** Executors come and go, but not with each query. */
+  val memoryNanos: Long = 5L * 1000 * 1000 * 1000
 }

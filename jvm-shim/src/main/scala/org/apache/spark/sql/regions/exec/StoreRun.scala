@@ -136,8 +136,8 @@ private[exec] final class StoreRun(val order: StoreOrder) extends Logging {
           kept(report.partition.toLong) = report
           bytes += report.bytes
           held += report.held.fold(0)(_.length)
-          if (bytes > order.maxBytes || held > order.maxBytes && order.inMemory)
-            abandon(Refusal("OVER_BUDGET", s"${bytes + held} of ${order.maxBytes} bytes"))
+          if (bytes > order.maxBytes) abandon(Refusal("OVER_BUDGET", s"$bytes of ${order.maxBytes} bytes"))
+          else if (order.inMemory && held > StoreRun.heldBytes) abandon(Refusal("NOT_SMALL", s"$held bytes of rows"))
           else if (kept.size == partitions) {
             if (order.inMemory && tookMillis < Policy.storedAtOnceMillis)
               abandon(Refusal("TOO_CHEAP", s"$tookMillis ms"))

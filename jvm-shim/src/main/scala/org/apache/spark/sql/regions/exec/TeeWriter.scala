@@ -138,7 +138,7 @@ private[exec] final class TeeWriter(
 
   /** There are too many rows to be held. */
   private def toFile(): Unit = spec.conf match {
-    case None => give(Refusal("OVER_BUDGET", s"partition $partition has more than ${spec.heldBytes} bytes of rows"))
+    case None => give(Refusal("NOT_SMALL", s"partition $partition has more than ${spec.heldBytes} bytes of rows"))
     // The driver made the directory: it is missing on a node that does not share it, or after the run was given up.
     case Some(conf) if !EntryFile.directoryExists(spec.location, conf.value) => give(notShared)
     case Some(conf) =>

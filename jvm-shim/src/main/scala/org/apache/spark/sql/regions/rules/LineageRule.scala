@@ -123,15 +123,17 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
       asks: Int): Option[Applied] = {
     import question._
     val shared = notes.lap("frames")(points(offers).filterNot(misfits(question)))
+    // The planner has the plan from the first time on.
+    val whole = Option.unless(sent)(notes.lap("request") {
+      DecideRequest(session, runtime, query, signed, shared, offers, repeated, subquery)
+    })
     val began = System.nanoTime()
     val deadline = math.max(DecideRequest.deadlineMillis(session, signed), runtime.adaptiveDeadline.millis)
-    // The planner has the plan from the first time on.
-    val answer =
-      if (sent)
+    val answer = whole match {
+      case Some(request) => runtime.planner.request(request, deadline)
+      case None =>
         runtime.planner.request(wire.DecideAgain(query, offers, shared.map(DecideRequest.frame), unordered), deadline)
-      else
-        runtime.planner.request(
-          DecideRequest(session, runtime, query, signed, shared, offers, repeated, subquery), deadline)
+    }
     sent = true
     val asked = (System.nanoTime() - began) / 1e9
     notes.plannerSeconds += asked

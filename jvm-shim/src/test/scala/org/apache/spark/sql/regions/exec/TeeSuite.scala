@@ -85,7 +85,7 @@ class TeeSuite extends ExecSuite {
     val store = storeFor(many, inMemory = true)
     assertEquals(tee(many, store).count(), 200000L)
     val refusal = store.abandoned()
-    assertEquals(refusal.code, "OVER_BUDGET")
+    assertEquals(refusal.code, "NOT_SMALL")
     assert(refusal.detail.contains("1048576 bytes of rows"), refusal.detail)
     assert(!store.directory.exists())
   }
