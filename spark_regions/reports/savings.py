@@ -15,9 +15,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any
 
 POINT_LIMIT = 2000
+LEAST_SECONDS = 0.05
+"""An error of less counts as a share of this."""
 
 
 @dataclass(slots=True)
@@ -47,6 +50,21 @@ class Measured:
     def seconds(self) -> float | None:
         """Wall seconds; None where nothing was measured."""
         return self.saved if self.by_runs + self.by_log else None
+
+    @property
+    def error(self) -> float | None:
+        """By how much predictions were off: the median, as a share of what was measured; None without measured reads.
+
+        >>> Measured(points=[(1.0, 0.8), (2.0, 2.0), (3.0, 1.0)]).error
+        0.25
+        """
+        shares = [abs(predicted - saved) / max(abs(saved), LEAST_SECONDS) for predicted, saved in self.points]
+        return round(median(shares), 4) if shares else None
+
+    @property
+    def lost(self) -> int:
+        """Of `points`, how many took longer than what they stood for."""
+        return sum(saved < 0 for _, saved in self.points)
 
 
 class Savings:

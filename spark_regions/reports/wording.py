@@ -90,6 +90,9 @@ def _saved(report: Report) -> Section:
         ("Predicted", f"{report.predicted_seconds:.1f} s{_parts(report.predicted)}"),
         ("Measured", _measured(report)),
     ]
+    if report.measured.error is not None:
+        off, reads, lost = report.measured.error, len(report.measured.points), report.measured.lost
+        rows.append(("Predictions were off by", f"{off:.0%} in the median of {reads:,} reads, {lost:,} lost time"))
     if written := report.write_task_seconds:
         wall = written / max(report.application.cores, 1)
         rows.append(("Writing took", f"{wall:.1f} s ({written:.1f} task-seconds)"))

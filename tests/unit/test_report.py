@@ -29,6 +29,8 @@ def test_a_read_is_measured_against_what_the_log_has_seen(tmp_path: Path) -> Non
     assert (found.measured.by_log, found.measured.reads) == (1, 1)
     assert found.measured_seconds == pytest.approx((5.5 - 0.4) / 2)
     assert found.measured.points == [(2.6, pytest.approx(2.75))]
+    assert (found.measured.error, found.measured.lost) == (pytest.approx(0.15 / 2.75, abs=1e-4), 0)
+    assert "5% in the median of 1 reads, 0 lost time" in text(found)
     assert found.query_points == ((3.0, 3.6),)
     assert found.declines == {"SOURCE": 1, "TOO_CHEAP": 1}
     assert (found.application.cores, found.application.name) == (2, "<orders>")
