@@ -146,7 +146,7 @@ def test_of_a_frame_with_many_columns_those_are_stored_that_queries_read(
     held = wide(on)
     before, start = widths(), committed(on)
     found = {}
-    for columns in (("c1",), ("c2",), ("c3",), ("c1", "c3"), ("c2", "c59")):
+    for columns in (("c1",), ("c2",), ("c3",), ("c1", "c3"), ("c2", "c59"), ("c1", "c2"), ("c3", "c2")):
         found[columns] = outcome(asked(held, *columns))
         committed(on)
     after = widths()

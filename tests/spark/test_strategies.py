@@ -85,7 +85,7 @@ def ran(strategy: str, data: str, folder: Path) -> tuple[int, int, list[str], st
     ("strategy", "reasons"),
     [
         ("markov", {"SMALL_RESULT"}),
-        ("maxbenefit", {"SMALL_RESULT"}),
+        ("maxbenefit", {"BENEFIT"}),
         ("latest", {"LATEST"}),
         ("mine", {"MINE"}),
     ],
