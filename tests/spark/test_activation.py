@@ -292,7 +292,7 @@ def test_spark_lists_the_same_confs(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("spark.regions.recycle.strategy", "markof"),
+        ("spark.regions.skew.strategy", "markof"),
         ("spark.regions.recycle.maxBytes", "-1"),
         ("spark.regions.recycle.window", "0"),
         ("spark.regions.mode", "both"),

@@ -150,7 +150,7 @@ def data_files(recycle_dir: Path) -> list[Path]:
 @pytest.mark.parametrize(
     ("key", "value", "allowed"),
     [
-        ("spark.regions.recycle.strategy", "markof", "always, latest, markov, maxbenefit, off"),
+        ("spark.regions.mode", "both", "apply, observe"),
         ("spark.regions.recycle.maxBytes", "-1", "must not be negative"),
     ],
 )

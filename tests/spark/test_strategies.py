@@ -7,9 +7,12 @@ import json
 import os
 import subprocess
 import sys
+from hashlib import sha512
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from spark_regions.store.entries import all_entries
 from spark_regions.store.opening import open_catalog, place
@@ -56,11 +59,10 @@ def job(store: str, data: str, strategy: str) -> None:
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> str:
-    folder = tmp_path_factory.mktemp("strategies") / "t"
-    with spark_session(None) as spark:
-        rows = spark.range(0, 400_000, 1, 2)
-        rows.selectExpr("id % 100 AS k", "sha2(string(id), 512) AS text").write.parquet(str(folder))
-    return str(folder)
+    file = tmp_path_factory.mktemp("strategies") / "t.parquet"
+    texts = [sha512(str(number).encode()).hexdigest() for number in range(400_000)]
+    parquet.write_table(pa.table({"k": [number % 100 for number in range(len(texts))], "text": texts}), file)
+    return str(file)
 
 
 def ran(strategy: str, data: str, folder: Path) -> tuple[int, int, list[str], str, str]:

@@ -59,7 +59,7 @@ object Measure extends ExecSuite {
     }
     def written(): (Double, Double) = {
       val out = path + "-" + System.nanoTime()
-      (seconds(base.write.option("compression", TeeWriter.codec.name.toLowerCase).parquet(out)),
+      (seconds(base.write.option("compression", EntryFile.codec.name.toLowerCase).parquet(out)),
         seconds(report(spark.read.parquet(out))))
     }
     def persisted(): Double = {
