@@ -124,9 +124,10 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
     import question._
     val shared = notes.lap("frames")(points(offers).filterNot(misfits(question)))
     // The planner has the plan from the first time on.
-    val whole = Option.unless(sent)(notes.lap("request") {
-      DecideRequest(session, runtime, query, signed, shared, offers, repeated, subquery)
-    })
+    val whole = Option.unless(sent)(
+      notes.lap("request") {
+        DecideRequest(session, runtime, query, signed, shared, offers, repeated, subquery)
+      })
     val began = System.nanoTime()
     val deadline = math.max(DecideRequest.deadlineMillis(session, signed), runtime.adaptiveDeadline.millis)
     val answer = whole match {

@@ -39,13 +39,14 @@ class ActivationSuite extends munit.FunSuite {
     val session = new SQLConf
     def message(key: String, value: String): String =
       intercept[IllegalArgumentException](session.setConfString(key, value)).getMessage
-    assert(message("spark.regions.recycle.strategy", "best").contains("markov"))
     assert(message("spark.regions.recycle.maxBytes", "-1").contains("must not be negative"))
     assert(message("spark.regions.recycle.window", "0").contains("greater than 0"))
     assert(message("spark.regions.recycle.firstUseOverhead", "1.5").contains("must be from 0 to 1"))
     assert(message("spark.regions.sources.racySeconds", "-1").contains("must not be negative"))
     assert(message("spark.regions.mode", "of").contains("apply, observe"))
     assert(message("spark.regions.recycle.namespace", "../x").contains("plain folder name"))
+    session.setConfString("spark.regions.recycle.strategy", "Mine")
+    assertEquals(session.getConf(RegionsConf.recycleStrategy), "mine")
     session.setConfString("spark.regions.recycle.strategy", "Always")
     assertEquals(session.getConf(RegionsConf.recycleStrategy), "always")
     assertEquals(session.getConf(RegionsConf.recycleMaxBytes), 10L << 30)

@@ -34,7 +34,7 @@ class StoreFaultSuite extends ExecSuite {
     // More than a task holds in memory, and as much.
     for (copies <- Seq(20, 1)) {
       val store = newStore(2)
-      val many = numbers.crossJoin(spark.range(0, copies, 1, 1)).select("id", "s")
+      val many = numbers.crossJoin(spark.range(0, copies, 1, 1).toDF("n")).select("id", "s")
       val rows = executed(tee(many, store)).execute()
       assert(store.directory.exists())
       assert(store.directory.delete())
@@ -53,8 +53,10 @@ class StoreFaultSuite extends ExecSuite {
     for (room <- Seq(0L, 100L, 50000L)) {
       FullFileSystem.room = room
       val store = newStore(2, location = Some("full://" + new File(folder(), "e1").getPath))
-      try passes(store)
-      finally FullFileSystem.room = Long.MaxValue
+      try {
+        passes(store)
+        assert(Stores.awaitCommits(20000))
+      } finally FullFileSystem.room = Long.MaxValue
       val refusal = store.abandoned()
       assertEquals(refusal.code, "WRITE_FAILED")
       assert(refusal.detail.contains("No space left"), refusal.detail)
