@@ -41,7 +41,7 @@ PAIR: dict[str, dict[str, str] | None] = {"plain": None, "plugin": {}}
 COUNTED = ("commits", "loads", "plansChanged", "fallbacks")
 WARM_SCALE = 0.01
 ON, OFF = ({"spark.regions.recycle.strategy": each} for each in ("markov", "off"))
-WARM_AFTER = 30
+WARM_AFTER = 15
 PLANNED_SCALE = 0.01  # planning does not read rows: the smallest data do
 ONLY_SHARING = {
     "spark.regions.recycle.maxBytes": "0",
@@ -286,7 +286,7 @@ def _pass(pair: Mapping[str, Driver], queries: Mapping[int, str]) -> Answer:
 def costs_of_ours(options: Options) -> Answer:
     """Where our milliseconds go: a query that stores its result, one that reads it, and one with nothing to do.
 
-    Cold is the first query of each kind in its JVMs; warm are those after thirty others. `after` is what goes on when
+    Cold is the first query of each kind in its JVMs; warm are those after fifteen of each kind. `after` is what goes on when
     the rows are there.
     """
     kinds = {
