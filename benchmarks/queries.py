@@ -286,8 +286,8 @@ def _pass(pair: Mapping[str, Driver], queries: Mapping[int, str]) -> Answer:
 def costs_of_ours(options: Options) -> Answer:
     """Where our milliseconds go: a query that stores its result, one that reads it, and one with nothing to do.
 
-    Cold is the first query of each kind in its JVMs; warm are those after fifteen of each kind. `after` is what goes on when
-    the rows are there.
+    Cold is the first query of each kind in its JVMs; warm are those after fifteen of each kind. `after` is what goes on
+    when the rows are there.
     """
     kinds = {
         "stores": "SELECT o_orderpriority, count(*), sum(l_quantity) "
