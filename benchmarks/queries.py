@@ -5,6 +5,7 @@ python -m benchmarks.queries NAME [--scale 1] [--rounds 3]; without a name it li
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -228,7 +229,8 @@ def _passes(options: Options, queries: Mapping[int, str], made: Callable[[float,
     """All queries of a suite as recurring jobs run them: passes in one application, then one in another.
 
     A pass is a round, the last one is another application's on the same store. Each query's turns are side by side;
-    plain Spark is warm, ours has run the same queries on a hundredth of the data, with nothing stored.
+    plain Spark is warm, ours has run the same queries on a hundredth of the data, with nothing stored. A query is timed
+    once in a pass: how many of plain Spark's own times are as far above those of its last pass tells the noise.
     """
     tables, small = made(options.scale, options.data), made(WARM_SCALE, options.data)
     each: list[Answer] = []
@@ -255,6 +257,10 @@ def _passes(options: Options, queries: Mapping[int, str], made: Callable[[float,
         "differing": [item for one in each for item in one.pop("differing")],
         "over_plain": [round(one["over_plain"], 3) for one in each],
         "queries_beyond_1.05_plus_50_ms": [len(one["beyond"]) for one in each],
+        "plain_beyond_its_last_pass": [
+            sum(now["seconds"][item]["plain"][0] > 1.05 * last["seconds"][item]["plain"][0] + 0.05 for item in queries)
+            for last, now in itertools.pairwise(each)
+        ],
         "stored_bytes": stored,
         "input_bytes": sum(file.stat().st_size for file in data.tables(tables).values()),
         "passes": each,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from spark_regions.dag.exchanges import exchange
+from spark_regions.dag.exchanges import exchanges
 from spark_regions.dag.plan import Plan
 from spark_regions.dag.region_plan import RegionPlan
 from spark_regions.dag.workflow import Edge, Operator, physical_plan
@@ -44,13 +44,14 @@ def _regions(question: Question, draft: Draft) -> tuple[Region, ...]:
     made |= dict.fromkeys([each.node for each in draft.keeps] + [each.node for each in draft.persists], PERSISTED)
     spared = {below for number in read for below in plan.below(number) if below != number}
     numbers = [number for number in plan.below(plan.root) if number not in spared]
+    moved = exchanges(plan)
     edges: list[Edge] = []
     labels: dict[str, str] = {}
     for number in numbers:
         above = plan.parents.get(number)
         if above is None:
             continue
-        label = read.get(number) or made.get(number) or exchange(plan, number)
+        label = read.get(number) or made.get(number) or moved[number]
         name = f"e{number}"
         labels[name] = label
         edges.append(Edge(name, str(number), str(above), 0.0, bool(label)))

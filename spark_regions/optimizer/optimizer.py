@@ -52,19 +52,24 @@ PASSES: tuple[Pass, ...] = (
     number_regions,
 )
 """Each file says why its pass stands where it stands."""
+CHOICES = PASSES[:-1]
+"""Without the picture, which is drawn once, of what could be carried out."""
 FAILED = "INTERNAL_ERROR"
 
 
-def optimize(question: Question, passes: Sequence[Pass] | None = None, strict: bool = False) -> Draft:
+def optimize(
+    question: Question, passes: Sequence[Pass] = PASSES, strict: bool = False, draft: Draft | None = None
+) -> Draft:
     """What to do for a query. No side effects.
 
     A pass that fails, or after which an invariant does not hold, loses its own change only, and the draft declines it
     at the root by its name.
 
     :param strict: for tests: raise instead
+    :param draft: of the passes before
     """
-    draft = Draft()
-    for each in PASSES if passes is None else passes:
+    draft = draft or Draft()
+    for each in passes:
         try:
             after = each(question, draft)
             wrong = violation(question, after) if after is not draft else None

@@ -21,7 +21,7 @@ from spark_regions.effects.open_queries import MAX_OPEN, OpenQueries, OpenQuery
 from spark_regions.errors import InvalidRequest
 from spark_regions.learn.events import Learning
 from spark_regions.optimizer.number_regions import number_regions
-from spark_regions.optimizer.optimizer import FAILED, optimize
+from spark_regions.optimizer.optimizer import CHOICES, FAILED, optimize
 from spark_regions.planner.run_follower import RunFollower
 from spark_regions.planner.skew import stage_key
 from spark_regions.reasons import would_save
@@ -100,7 +100,7 @@ class Session:
         query = self._open(asked, plan, cores, again=bool(unordered))
         laps("plan")
         question = self._question(query, confs, unordered, step, laps)
-        draft = optimize(question)
+        draft = optimize(question, CHOICES)
         laps("passes")
         self.counters.errors += sum(each.code == FAILED for each in draft.declines)
         self.follower.decided(draft.run)
@@ -112,9 +112,10 @@ class Session:
         self.counters.hits += len(query.nodes_of(wire.Load, wire.ReadPersisted))
         self.counters.stores += len(query.nodes_of(wire.Store))
         declines = [Decline(node, ROW_ORDER, name) for node, name in sorted(unordered)]
-        answer = self._answer(applied.actions, [*declines, *applied.declines, *draft.declines])
-        done = draft if applied.draft is draft else number_regions(question, applied.draft)
         laps("effects")
+        done = optimize(question, (number_regions,), draft=applied.draft)
+        answer = self._answer(applied.actions, [*declines, *applied.declines, *done.declines])
+        laps("regions")
         return replace(answer, regions=done.regions, millis=laps.millis)
 
     def observe(self, event: Event) -> None:

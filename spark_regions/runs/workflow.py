@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from spark_regions.dag.digests import digest
-from spark_regions.dag.exchanges import exchange
+from spark_regions.dag.exchanges import exchanges
 from spark_regions.dag.workflow import Edge, Operator, PhysicalPlan, physical_plan
 from spark_regions.runs.recorded_query import RecordedQuery, completed
 from spark_regions.stats.cardinality import guessed_rows
@@ -31,6 +31,7 @@ def workflow(steps: Sequence[RecordedQuery], name: str = "") -> PhysicalPlan:
     for place, step in enumerate(completed(steps)):
         plan = step.plan
         names: dict[int, str] = {}
+        moved = exchanges(plan)
         rows = guessed_rows(
             plan, known=step.measured.rows, reduced=False, unknown_bytes=0.0, least_row_bytes=DEFAULT_ROW_BYTES
         )
@@ -46,7 +47,7 @@ def workflow(steps: Sequence[RecordedQuery], name: str = "") -> PhysicalPlan:
                 spent.append(step.measured.seconds[number])
             for child in node.children:
                 edge = names[child], key
-                edges[edge] = edges.get(edge, False) or bool(exchange(plan, child))
+                edges[edge] = edges.get(edge, False) or bool(moved[child])
     return physical_plan(
         [Operator(key, fmean(spent) if spent else 0.0) for key, spent in seconds.items()],
         # A port for each edge: two readers of a result may get it in two ways.

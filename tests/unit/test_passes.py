@@ -15,8 +15,10 @@ from wire_client import decide, report
 import spark_regions
 from spark_regions.decision.draft import Draft
 from spark_regions.decision.values import CommonSubplan, Decline, unmeasured
-from spark_regions.optimizer import candidates, estimate, match, optimizer, price
-from spark_regions.optimizer.optimizer import PASSES, optimize
+from spark_regions.optimizer import candidates, estimate, match, price
+from spark_regions.optimizer.invariants import violation
+from spark_regions.optimizer.optimizer import CHOICES, PASSES, optimize
+from spark_regions.planner import session as planner_session
 from tests.harness.decisions import changes, question, shown
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "passes"
@@ -36,7 +38,7 @@ def test_pass(each, case):
     after = each(asked, before)
     assert changes(shown(asked, before), shown(asked, after)) == case["after"]
     assert (after is before) == (not case["after"])
-    assert optimizer.violation(asked, after) is None
+    assert violation(asked, after) is None
 
 
 def test_a_pass_is_a_file_a_function_and_a_fixture_and_says_why_it_stands_where_it_stands():
@@ -165,6 +167,6 @@ def test_a_new_kind_of_alternative_is_one_more_pass(session, monkeypatch):
     def route(asked, draft):
         return replace(draft, actions=(*draft.actions, Route(asked.plan.root, "duckdb")))
 
-    monkeypatch.setattr(optimizer, "PASSES", (*PASSES[:-1], route, PASSES[-1]))
+    monkeypatch.setattr(planner_session, "CHOICES", (*CHOICES, route))
     answer = session.decide(decide(report(), 1))
     assert answer["actions"] == [{"kind": "route", "node": 0, "platform": "duckdb"}]
