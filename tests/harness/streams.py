@@ -17,7 +17,8 @@ from typing import Any
 
 import spark_regions
 from spark_regions.planner.service import Service
-from spark_regions.store.entries import all_entries
+from spark_regions.wire.actions import Store
+from spark_regions.wire.messages import Decision
 from tests.harness.statements import Lines, not_run, traced
 from tests.harness.wire import read
 
@@ -40,29 +41,34 @@ def said(scenario: Iterable[dict[str, Any]], folder: Path) -> Iterator[tuple[dic
     """Each message with its answer, from planners that share a store below `folder`."""
     planners: dict[int, Service] = {}
     names: dict[str, str] = {}
+    stored: dict[tuple[int, int], list[str]] = {}
     for record in scenario:
-        planner, message = planners.get(record["planner"]), record["message"]
+        number, message = record["planner"], record["message"]
         if "confs" in record:
-            planner = planners[record["planner"]] = Service(record["confs"] | {"recycle.dir": str(folder)})
-            planner.hello(read(message))
+            planners[number] = Service(record["confs"] | {"recycle.dir": str(folder)})
+            planners[number].hello(read(message))
             continue
-        assert planner is not None
-        answer = planner.handle(read(_renamed(message, planner, names)))
+        planner, query = planners[number], (number, message.get("query", -1))
+        answer = planner.handle(read(_renamed(message, stored.get(query, ()), names)))
         while callable(answer):
             answer = answer()
+        if isinstance(answer, Decision):
+            stored[query] = [action.entry for action in answer.actions if isinstance(action, Store)]
         yield message, answer
         if (session := planner.session) is not None:
             session.settle(60.0)
 
 
-def _renamed(message: dict[str, Any], planner: Service, names: dict[str, str]) -> dict[str, Any]:
-    """With the entries that this planner made, in the places of those that the recorded one made."""
-    name, session = message.get("entry"), planner.session
+def _renamed(message: dict[str, Any], stored: Iterable[str], names: dict[str, str]) -> dict[str, Any]:
+    """With the entries that this planner told to store, in the places of those that the recorded one did.
+
+    :param stored: by the message's query
+    :param names: recorded entries to this planner's, known so far
+    """
+    name = message.get("entry")
     # What is persisted is numbered, and has the same name again.
-    if name is not None and name.startswith("e") and name not in names and session is not None:
-        made = session.store.catalog.read(all_entries)
-        left = [each.id for each in made if each.query == message["query"] and each.id not in names.values()]
-        names[name] = left[0] if left else name
+    if name is not None and name.startswith("e") and name not in names:
+        names[name] = next((each for each in stored if each not in names.values()), name)
     loads = [each | {"entry": names.get(each["entry"], each["entry"])} for each in message.get("loads", ())]
     return message | ({"entry": names.get(name, name)} if name else {}) | ({"loads": loads} if loads else {})
 
