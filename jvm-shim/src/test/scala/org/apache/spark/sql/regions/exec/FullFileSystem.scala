@@ -29,7 +29,7 @@ final class FullFileSystem extends RawLocalFileSystem {
       override def write(b: Int): Unit = write(Array(b.toByte), 0, 1)
       override def write(bytes: Array[Byte], from: Int, length: Int): Unit = {
         left -= length
-        if (left < 0) throw new IOException("No space left on device")
+        if (left < 0) throw FullFileSystem.problem()
         out.write(bytes, from, length)
       }
       override def close(): Unit = out.close()
@@ -58,5 +58,14 @@ final class FullFileSystem extends RawLocalFileSystem {
 }
 
 object FullFileSystem {
-  @volatile var room: Long = Long.MaxValue
+  @volatile private var room: Long = Long.MaxValue
+  @volatile private var problem: () => Throwable = _
+
+  /** Each file has room for so many bytes; then writing it throws. */
+  def withRoom(bytes: Long, then: => Throwable = new IOException("No space left on device"))(body: => Unit): Unit = {
+    problem = () => then
+    room = bytes
+    try body
+    finally room = Long.MaxValue
+  }
 }

@@ -8,8 +8,11 @@ import org.apache.spark.sql.functions._
 class StoreFaultSuite extends ExecSuite {
   private def numbers = spark.range(0, 20000, 1, 4).select(col("id"), sha2(col("id").cast("string"), 256).as("s"))
 
-  private def passes(store: Store): Unit =
-    assertEquals(tee(numbers, store).agg(sum("id")).head().getLong(0), 199990000L)
+  /** Twenty copies are more than tasks hold in memory. */
+  private def many(copies: Int) = numbers.crossJoin(spark.range(0, copies, 1, 1).toDF("n")).select("id", "s")
+
+  private def passes(store: Store, copies: Int = 1): Unit =
+    assertEquals(tee(many(copies), store).agg(sum("id")).head().getLong(0), 199990000L * copies)
 
   test("the location cannot be a directory") {
     val file = new File(folder(), "plain")
@@ -31,11 +34,9 @@ class StoreFaultSuite extends ExecSuite {
   }
 
   test("the directory disappears before the tasks write") {
-    // More than a task holds in memory, and as much.
     for (copies <- Seq(20, 1)) {
       val store = newStore(2)
-      val many = numbers.crossJoin(spark.range(0, copies, 1, 1).toDF("n")).select("id", "s")
-      val rows = executed(tee(many, store)).execute()
+      val rows = executed(tee(many(copies), store)).execute()
       assert(store.directory.exists())
       assert(store.directory.delete())
       assertEquals(rows.count(), 20000L * copies)
@@ -44,44 +45,59 @@ class StoreFaultSuite extends ExecSuite {
         assert(!store.directory.exists())
       } else {
         store.committed()
-        assertEquals(sorted(recycled(many, opened(store)).collect()), sorted(many.collect()))
+        assertEquals(sorted(recycled(many(copies), opened(store)).collect()), sorted(many(copies).collect()))
       }
     }
   }
 
+  private def fullStore(inMemory: Boolean = false) =
+    newStore(2, location = Some("full://" + new File(folder(), "e1").getPath), inMemory = inMemory)
+
+  private def failsToWrite(store: Store, detail: String): Unit = {
+    assert(Stores.awaitCommits(20000))
+    val refusal = store.abandoned()
+    assertEquals(refusal.code, "WRITE_FAILED")
+    assert(refusal.detail.contains(detail), refusal.detail)
+    assert(!store.directory.exists())
+  }
+
   test("the disk is full, at once or in the middle") {
-    for (room <- Seq(0L, 100L, 50000L)) {
-      FullFileSystem.room = room
-      val store = newStore(2, location = Some("full://" + new File(folder(), "e1").getPath))
-      try {
-        passes(store)
-        assert(Stores.awaitCommits(20000))
-      } finally FullFileSystem.room = Long.MaxValue
-      val refusal = store.abandoned()
-      assertEquals(refusal.code, "WRITE_FAILED")
-      assert(refusal.detail.contains("No space left"), refusal.detail)
-      assert(!store.directory.exists())
+    for (room <- Seq(0L, 100L, 50000L); copies <- Seq(1, 20)) {
+      val store = fullStore()
+      FullFileSystem.withRoom(room) {
+        passes(store, copies)
+        failsToWrite(store, "No space left")
+      }
+    }
+  }
+
+  test("the memory is full where rows are written, by tasks or by the driver") {
+    for ((copies, inMemory) <- Seq((20, false), (1, false), (1, true))) {
+      val store = fullStore(inMemory)
+      Stores.register(store.order)
+      Thread.sleep(250)
+      FullFileSystem.withRoom(100, new OutOfMemoryError("Java heap space")) {
+        passes(store, copies)
+        failsToWrite(store, "OutOfMemoryError: Java heap space")
+      }
     }
   }
 
   test("another file system than the local one") {
-    val store = newStore(2, location = Some("full://" + new File(folder(), "e1").getPath))
+    val store = fullStore()
     passes(store)
     store.committed()
     assertEquals(recycled(numbers, opened(store)).agg(sum("id")).head().getLong(0), 199990000L)
   }
 
   test("what tasks hold in memory: the disk is full when the driver writes it") {
-    val store = newStore(2, location = Some("full://" + new File(folder(), "e1").getPath), inMemory = true)
+    val store = fullStore(inMemory = true)
     Stores.register(store.order)
     Thread.sleep(250)
-    FullFileSystem.room = 100
-    try {
+    FullFileSystem.withRoom(100) {
       passes(store)
-      assert(Stores.awaitCommits(20000))
-    } finally FullFileSystem.room = Long.MaxValue
-    assertEquals(store.abandoned().code, "WRITE_FAILED")
-    assert(!store.directory.exists())
+      failsToWrite(store, "No space left")
+    }
   }
 
   test("what tasks hold in memory: the application ends before it is written") {
