@@ -57,6 +57,9 @@ def said(scenario: Iterable[dict[str, Any]], folder: Path) -> Iterator[tuple[dic
         yield message, answer
         if (session := planner.session) is not None:
             session.settle(60.0)
+            # Drivers took their time between two queries: the run was planned meanwhile.
+            if (planned := session.follower.planner.waiting(0)) is not None:
+                planned.done.wait(60.0)
 
 
 def _renamed(message: dict[str, Any], stored: Iterable[str], names: dict[str, str]) -> dict[str, Any]:
