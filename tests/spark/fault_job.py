@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -78,7 +79,7 @@ def run(tables: Path, confs: Mapping[str, str], queries: Iterable[str]) -> dict[
         register(spark, tables)
         rows = [sorted(str(tuple(row)) for row in spark.sql(query).collect()) for query in queries]
         found: dict[str, Any] = {"rows": rows, "error": None}
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:
         found = {"rows": None, "error": str(error)}
     found["seconds"] = time.perf_counter() - begin
     if "spark.regions.enabled" not in dict(spark.sparkContext.getConf().getAll()):

@@ -13,7 +13,8 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from pyarrow import parquet
 
 from examples import data
 from examples.demo import ROOT, plugin_confs
+from tests.harness.daemons import standalone_cluster
 
 pytestmark = pytest.mark.spark
 Answer = dict[str, Any]
@@ -32,6 +34,16 @@ DEAR = (
     "SELECT a.l_quantity, max(sha2(concat(a.l_comment, b.l_comment), 512)) FROM lineitem a JOIN lineitem b"
     " ON a.l_quantity = b.l_quantity AND b.l_orderkey < 3000 GROUP BY a.l_quantity"
 )
+MANY = (
+    "SELECT l_orderkey, l_linenumber, sha2(repeat(max(l_comment), 2000), 512) AS digest FROM lineitem"
+    " GROUP BY l_orderkey, l_linenumber"
+)
+"""More rows than a task holds in memory: it writes them."""
+FEW = (
+    "SELECT l_orderkey % 800 AS k, sha2(repeat(string(max(l_orderkey)), 1500000), 512) AS digest FROM lineitem"
+    " GROUP BY l_orderkey % 800"
+)
+"""Few rows, one after the other in some milliseconds: tasks hold them, and the driver writes them."""
 
 
 class Driver:
@@ -101,6 +113,8 @@ def rows(source: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, li
     with driver() as spark:
         assert spark.start({}) is None
         found["plain"] = spark.run(source)["rows"]
+        for query in (MANY, FEW):
+            found[query] = spark.ask({"run": str(source), "queries": [query]})["rows"]
         for change in CHANGES:
             copy = Path(shutil.copytree(source, tmp_path_factory.mktemp("changed") / "tables"))
             change(copy)
@@ -400,6 +414,100 @@ def test_planner_that_writes_garbage(spark: Driver, source: Path, tmp_path: Path
     answer = spark.run(source)
     assert answer["rows"] == plain
     assert "PLANNER_PROTOCOL" in told(answer) or "PLANNER_NOT_STARTABLE" in told(answer), told(answer)
+
+
+# Executors
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """The master's URL, and the folder that executors work in."""
+    folder = tmp_path_factory.mktemp("cluster")
+    with standalone_cluster(folder) as master:
+        yield master, folder
+
+
+def executors(folder: Path) -> list[int]:
+    """Processes of the cluster whose workers have their folders there."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            ours = (process / "cwd").readlink().is_relative_to(folder)
+            command = (process / "cmdline").read_bytes()
+        except OSError:  # somebody else's, or it has ended
+            continue
+        if ours and b"CoarseGrainedExecutorBackend" in command:
+            found.append(int(process.name))
+    return found
+
+
+def writes(executor: int, recycle_dir: Path) -> bool:
+    """Whether it has a data file of the store open."""
+    found = []
+    for file in Path(f"/proc/{executor}/fd").glob("*"):
+        try:
+            found.append(file.readlink())
+        except OSError:  # closed meanwhile
+            continue
+    return any(file.is_relative_to(recycle_dir) and file.name.startswith("part-") for file in found)
+
+
+def awaited(wanted: Callable[[], int | None]) -> int:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if found := wanted():
+            return found
+        time.sleep(0.01)
+    raise AssertionError("it did not come to that within a minute")
+
+
+def while_it_writes(folder: Path, recycle_dir: Path) -> int:
+    return awaited(lambda: next((each for each in executors(folder) if writes(each, recycle_dir)), None))
+
+
+def while_it_holds_rows(folder: Path, recycle_dir: Path) -> int:
+    """The entry's directory is made when the last stage begins, whose tasks take some seconds for their rows."""
+    awaited(lambda: len(list(recycle_dir.glob("v1/*/data/*"))))
+    time.sleep(1.5)
+    assert data_files(recycle_dir) == []
+    return executors(folder)[0]
+
+
+@pytest.mark.parametrize("attempts", [4, 1])
+@pytest.mark.parametrize(
+    ("query", "strategy", "moment"), [(MANY, "always", while_it_writes), (FEW, "markov", while_it_holds_rows)]
+)
+def test_killed_executor(
+    spark: Driver,
+    cluster: tuple[str, Path],
+    source: Path,
+    tmp_path: Path,
+    rows: dict[str, list[list[str]]],
+    query: str,
+    strategy: str,
+    moment: Callable[[Path, Path], int],
+    attempts: int,
+) -> None:
+    """Its tasks run again and their rows are stored once; where they may not, the query fails and leaves nothing."""
+    master, folder = cluster
+    recycle_dir = tmp_path / "r"
+    confs = {"spark.master": master, "spark.executor.memory": "512m", "spark.task.maxFailures": str(attempts)}
+    assert spark.start(always(recycle_dir, recycle_strategy=strategy) | confs) is None
+    asked = {"run": str(source), "queries": [query]}
+    with ThreadPoolExecutor(1) as beside:
+        answer = beside.submit(spark.ask, asked)
+        os.kill(moment(folder, recycle_dir), signal.SIGKILL)
+        first = answer.result(120)
+    if attempts == 1:
+        assert "ExecutorLostFailure" in first["error"]
+        assert list(recycle_dir.glob("v1/*/data/*/_manifest.json")) == []
+        first = spark.ask(asked)
+    second = spark.ask(asked)
+    assert [answer["rows"] for answer in (first, second)] == [rows[query], rows[query]]
+    assert count(second, "loads") == 1, told(second)
+    (manifest,) = recycle_dir.glob("v1/*/data/*/_manifest.json")
+    named = {each["name"]: each["bytes"] for each in json.loads(manifest.read_text())["files"]}
+    assert {file.name: file.stat().st_size for file in data_files(recycle_dir)} == named
 
 
 # In a JVM of their own
