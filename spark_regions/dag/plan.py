@@ -13,6 +13,8 @@ from spark_regions.wire.messages import PlanNode, RanNode, RepeatedNodes, Shared
 MAX_NODES = 20_000
 ROW_ORDER = "ROW_ORDER"
 """Refusal of a node whose rows, once kept, could not be read in plain Spark's order."""
+REPEATED_FLOAT_AGGREGATE = "REPEATED_FLOAT_AGGREGATE"
+"""Refusal of a node that holds some, not all, places of an aggregate whose last digits depend on the order of rows."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,11 @@ class Node:
     def counted(self) -> bool:
         """Whether only its number of rows is needed: nothing to store, but what is kept with columns serves it."""
         return self.signature is not None and self.refusal == "NO_COLUMNS"
+
+    @property
+    def one_of_several(self) -> bool:
+        """Whether it may only be computed, once for all of its places or at each: other last digits would show."""
+        return self.signature is not None and self.refusal == REPEATED_FLOAT_AGGREGATE
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ def match(question: Question, draft: Draft) -> Draft:
     useless: dict[int, Match] = {}
     missed: dict[int, MatchFailure] = {}
     for number, node in question.plan.nodes.items():
-        if node.signature is None or not node.children:
+        if node.signature is None or not node.children or node.one_of_several:
             continue
         for entry in by_core.get(node.signature.core, ()):
             if node.session and not entry.persisted:

@@ -34,6 +34,9 @@ final case class SignedNode(
 
   /** What people know it by: a source by its name, anything else as Spark calls it. */
   def operator: String = SourceName.of(plan).getOrElse(plan.nodeName)
+
+  /** Neither stored nor read: other places of the query hold the same aggregate, which must not differ from this one. */
+  def onePlaceOfSeveral: Boolean = notStorable.exists(_.code == "REPEATED_FLOAT_AGGREGATE")
 }
 
 /** A file listing that a signature depends on; `unchanged()` asks the file system again. */

@@ -74,9 +74,9 @@ private[rules] object DecideRequest {
       rowBytes = width(n.plan.output),
       sourceBytes = relationBytes(n))
     // Neither stored nor loaded: an entry has the rows, but not the order or the partitions that somebody asked for.
-    n.signature.filterOrElse(_ => n.notStorable.isEmpty, n.notStorable.get) match {
+    n.signature.filterOrElse(_ => n.notStorable.isEmpty || n.onePlaceOfSeveral, n.notStorable.get) match {
       case Right(s) =>
-        val refusal = source(n).orElse(StorableTypes.refusal(n.plan.schema))
+        val refusal = n.notStorable.orElse(source(n)).orElse(StorableTypes.refusal(n.plan.schema))
         common.copy(
           lineage = Some(s.lineage),
           core = Some(s.core),
