@@ -14,7 +14,7 @@ MAX_NODES = 20_000
 ROW_ORDER = "ROW_ORDER"
 """Refusal of a node whose rows, once kept, could not be read in plain Spark's order."""
 REPEATED_FLOAT_AGGREGATE = "REPEATED_FLOAT_AGGREGATE"
-"""Refusal of a node that holds some, not all, places of an aggregate whose last digits depend on the order of rows."""
+"""Of a node that holds several places of an aggregate whose last digits depend on the order of rows."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,12 @@ class Node:
     @property
     def one_of_several(self) -> bool:
         """Whether it may only be computed, once for all of its places or at each: other last digits would show."""
-        return self.signature is not None and self.refusal == REPEATED_FLOAT_AGGREGATE
+        return self.signature is not None and not self.storable and self.refusal == REPEATED_FLOAT_AGGREGATE
+
+    @property
+    def as_it_is(self) -> bool:
+        """Whether only its very rows are read, since a filter on top of others would compute one of the places."""
+        return self.storable and self.refusal == REPEATED_FLOAT_AGGREGATE
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,11 +56,11 @@ def match(question: Question, draft: Draft) -> Draft:
             if usable and (number, entry.id) in question.unordered:
                 continue
             result = _match(question, draft, node, entry)
-            if isinstance(result, Match):
+            if isinstance(result, Match) and not (node.as_it_is and (result.residual or result.computed)):
                 best = found if usable else useless
                 if number not in best or result.seconds < best[number].seconds:
                     best[number] = result
-            elif usable:
+            elif isinstance(result, MatchFailure) and usable:
                 missed.setdefault(number, result)
     declines = [
         Decline(number, refused[each.entry.id], each.entry.id)

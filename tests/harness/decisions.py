@@ -34,7 +34,7 @@ from spark_regions.runs.run_view import RunView
 
 ROWS = re.compile(
     r"(?P<core>\w+)\((?P<columns>[^)]*)\)(?: where (?P<filters>[\w, ]+?))?"
-    r"(?P<rest>(?::.*| private| unstorable| several| \d+ bytes)*)$"
+    r"(?P<rest>(?::.*| private| unstorable| several| as it is| \d+ bytes)*)$"
 )
 CORES = 2
 PATIENT_SECONDS = 60.0
@@ -66,7 +66,7 @@ def plan(text: str, shared: Iterable[str] = (), repeated: Iterable[str] = ()) ->
         width = re.search(r"(\d+) bytes", rest)
         nodes[int(number)] = Node(
             int(number), operator, (), signed, not re.search("unstorable|several", rest),
-            REPEATED_FLOAT_AGGREGATE if "several" in rest else "", "private" in rest,
+            REPEATED_FLOAT_AGGREGATE if re.search("several|as it is", rest) else "", "private" in rest,
             float(width[1]) if width else 10.0, source_bytes=1e6 if operator == "Scan" else None,
         )  # fmt: skip
     children = {number: tuple(n for n, p in parents.items() if p == number) for number in nodes}

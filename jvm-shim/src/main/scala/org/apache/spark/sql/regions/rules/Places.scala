@@ -12,43 +12,54 @@ import org.apache.spark.sql.regions.Refusal
  *
  * @param held what each node computes or has below it
  * @param counts how often, of what stands in several places
+ * @param direct the same without subqueries, which filters on top of something read would compute
  * @param part whether the nodes are those of a subquery
  */
 private[rules] final class Places(
     val held: IndexedSeq[Set[String]],
-    counts: IndexedSeq[Map[String, Int]],
+    counts: IndexedSeq[Places.Counts],
+    direct: IndexedSeq[Places.Counts],
     part: Boolean) {
 
-  private def open(nodes: Seq[Int]): Boolean = {
-    val here = nodes.flatMap(counts(_)).groupMapReduce(_._1)(_._2)(_ + _)
-    here.exists { case (aggregate, count) => part || count < counts.head(aggregate) }
-  }
+  /** Whether some of what the nodes hold is not held in all places. */
+  private def open(nodes: Seq[Int], within: IndexedSeq[Places.Counts]): Boolean =
+    nodes.flatMap(counts(_).keys).distinct.exists { aggregate =>
+      part || nodes.map(within(_).getOrElse(aggregate, 0)).sum < counts.head(aggregate)
+    }
 
-  def refusal(node: Int): Option[Refusal] = Option.when(open(Seq(node)))(
+  /** Why a node is neither stored nor read. */
+  def refusal(node: Int): Option[Refusal] = Option.when(open(Seq(node), counts))(
     Refusal("REPEATED_FLOAT_AGGREGATE", if (part) "the query around the subquery may have it, too" else ""))
 
+  /** Whether the node is not read from rows that have to be filtered: a filter may compute one of the places. */
+  def asItIs(node: Int): Boolean = open(Seq(node), direct)
+
   /** Whether the nodes, of which none is below another, hold all places of what they hold. */
-  def together(nodes: Seq[Int]): Boolean = !open(nodes)
+  def together(nodes: Seq[Int]): Boolean = !open(nodes, direct)
 }
 
 private[rules] object Places {
-  val none: Places = new Places(Vector(Set.empty), Vector(Map.empty), false)
+  type Counts = Map[String, Int]
 
-  /** @param children of each node, which have larger numbers than it */
-  def apply(children: Seq[Seq[Int]], held: Seq[Set[String]], part: Boolean): Places = {
+  val none: Places = new Places(Vector(Set.empty), Vector(Map.empty), Vector(Map.empty), false)
+
+  /**
+   * @param children of each node, which have larger numbers than it
+   * @param inputs those of them that are no subqueries
+   */
+  def apply(children: Seq[Seq[Int]], inputs: Seq[Seq[Int]], held: Seq[Set[String]], part: Boolean): Places = {
     val own = children.zip(held).map { case (below, all) => all -- below.flatMap(held(_)) }
     val several = own.flatten.groupBy(identity).collect { case (aggregate, all) if part || all.size > 1 => aggregate }
       .toSet
-    val counts = Array.fill(held.size)(Map.empty[String, Int])
-    if (several.nonEmpty) {
-      children.indices.reverse.foreach { node =>
-        val all = own(node).intersect(several).toSeq ++ children(node).flatMap(counts(_).keys)
-        counts(node) = all.distinct.map { aggregate =>
-          val here = if (own(node)(aggregate)) 1 else 0
-          aggregate -> (here + children(node).map(counts(_).getOrElse(aggregate, 0)).sum)
-        }.toMap
-      }
+    def counted(below: Seq[Seq[Int]]): IndexedSeq[Counts] = {
+      val counts = Array.fill(held.size)(Map.empty[String, Int])
+      if (several.nonEmpty)
+        held.indices.reverse.foreach { node =>
+          val here = own(node).intersect(several).toSeq.map(_ -> 1) ++ below(node).flatMap(counts(_))
+          counts(node) = here.groupMapReduce(_._1)(_._2)(_ + _)
+        }
+      counts.toVector
     }
-    new Places(held.toVector, counts.toVector, part)
+    new Places(held.toVector, counted(children), counted(inputs), part)
   }
 }

@@ -89,24 +89,25 @@ private[rules] final class Signing(session: classic.SparkSession, context: Expre
   private val sources = new SourceDigest(session, ResultConfs.seed(session))
   private val operators = new OperatorForms(context, sources)
   private val nodes = mutable.ArrayBuffer[SignedNode]()
-  private val inputs = mutable.ArrayBuffer[Set[InputListing]]()
+  private val listings = mutable.ArrayBuffer[Set[InputListing]]()
   private val rounding = mutable.ArrayBuffer[Set[String]]()
   private val conjuncts = mutable.HashMap[String, Conjunct]()
 
   def query(plan: LogicalPlan, part: Boolean): SignedQuery = {
     val (_, form) = sign(plan, subqueryRoot = true)
-    val places = Places(nodes.map(_.children).toSeq, rounding.toSeq, part)
+    val inputs = nodes.map(node => node.children.take(node.plan.children.size)).toSeq
+    val places = Places(nodes.map(_.children).toSeq, inputs, rounding.toSeq, part)
     val known = nodes.toVector.map { node =>
       if (node.signature.isLeft || node.notStorable.isDefined) node
-      else node.copy(notStorable = places.refusal(node.id))
+      else node.copy(notStorable = places.refusal(node.id), asItIs = places.asItIs(node.id))
     }
-    new SignedQuery(known, inputs.toVector, context.definitions, conjuncts.toMap, form.toOption, places)
+    new SignedQuery(known, listings.toVector, context.definitions, conjuncts.toMap, form.toOption, places)
   }
 
   private def sign(plan: LogicalPlan, subqueryRoot: Boolean = false): (Int, Either[Refusal, Form]) = {
     val id = nodes.size
     nodes += null
-    inputs += Set.empty
+    listings += Set.empty
     rounding += Set.empty
     val children = plan.children.map(sign(_))
     val subqueries = subqueryPlans(plan).map { inner =>
@@ -130,7 +131,7 @@ private[rules] final class Signing(session: classic.SparkSession, context: Expre
         .toLeft(own.signature(output.map(_.exprId)))
     }
     form.foreach { own =>
-      inputs(id) = own.inputs
+      listings(id) = own.inputs
       own.normal.foreach { case (digest, conjunct) => if (!conjuncts.contains(digest)) conjuncts(digest) = conjunct }
     }
     val notStorable = form.toOption.flatMap { own =>
@@ -148,7 +149,7 @@ private[rules] final class Signing(session: classic.SparkSession, context: Expre
       if (output.forall(form.columns.contains)) Right(form.signature(output))
       else Left(Refusal("OUTER_REFERENCE", plan.nodeName))
     nodes += SignedNode(id, plan, Nil, signature, Some(Refusal("SUBQUERY_DECIDED")))
-    inputs += form.inputs
+    listings += form.inputs
     rounding += form.rounding
     (id, signature.map(_ => form))
   }
