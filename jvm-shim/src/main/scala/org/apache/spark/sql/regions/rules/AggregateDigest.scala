@@ -2,6 +2,7 @@ package org.apache.spark.sql.regions.rules
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate._
+import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan, Window}
 import org.apache.spark.sql.types._
 
 /** Aggregate and window functions whose result does not depend on the order of rows, but for the last digits of floats. */
@@ -59,6 +60,11 @@ private[rules] object AggregateDigest {
     // Sums of integers are kept as doubles here: exact below 2^53, which 64-bit values may exceed at once.
     case average: Average => average.child.dataType == LongType || isFloat(average.child.dataType)
     case _: CentralMomentAgg | _: Covariance | _: PearsonCorrelation => true
+    case _ => false
+  }
+
+  def rounds(plan: LogicalPlan): Boolean = plan match {
+    case _: Aggregate | _: Window => plan.expressions.exists(rounds(_))
     case _ => false
   }
 

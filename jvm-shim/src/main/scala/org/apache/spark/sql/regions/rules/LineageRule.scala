@@ -196,8 +196,8 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
       if (refusal.code != "CHILD_REFUSED" && !Deciding.ours(node.plan))
         notes.decline(node.id, node.operator, refusal)
     }
-    // What is above it would repeat it.
-    if (node.onePlaceOfSeveral && !node.children.exists(signed.nodes(_).onePlaceOfSeveral))
+    // What is above and below it would repeat it.
+    if (node.onePlaceOfSeveral && AggregateDigest.rounds(node.plan))
       node.notStorable.foreach(notes.decline(node.id, node.operator, _))
   }
 }

@@ -1,5 +1,7 @@
 package org.apache.spark.sql.regions.rules
 
+import scala.collection.mutable
+
 import org.apache.spark.sql.regions.Refusal
 
 /**
@@ -13,12 +15,14 @@ import org.apache.spark.sql.regions.Refusal
  * @param held what each node computes or has below it
  * @param counts how often, of what stands in several places
  * @param direct the same without subqueries, which filters on top of something read would compute
+ * @param below nodes below a place: what changes them at one place only, makes other sums there
  * @param part whether the nodes are those of a subquery
  */
 private[rules] final class Places(
     val held: IndexedSeq[Set[String]],
     counts: IndexedSeq[Places.Counts],
     direct: IndexedSeq[Places.Counts],
+    below: Set[Int],
     part: Boolean) {
 
   /** Whether some of what the nodes hold is not held in all places. */
@@ -28,7 +32,7 @@ private[rules] final class Places(
     }
 
   /** Why a node is neither stored nor read. */
-  def refusal(node: Int): Option[Refusal] = Option.when(open(Seq(node), counts))(
+  def refusal(node: Int): Option[Refusal] = Option.when(below(node) || open(Seq(node), counts))(
     Refusal("REPEATED_FLOAT_AGGREGATE", if (part) "the query around the subquery may have it, too" else ""))
 
   /** Whether the node is not read from rows that have to be filtered: a filter may compute one of the places. */
@@ -41,7 +45,7 @@ private[rules] final class Places(
 private[rules] object Places {
   type Counts = Map[String, Int]
 
-  val none: Places = new Places(Vector(Set.empty), Vector(Map.empty), Vector(Map.empty), false)
+  val none: Places = new Places(Vector(Set.empty), Vector(Map.empty), Vector(Map.empty), Set.empty, false)
 
   /**
    * @param children of each node, which have larger numbers than it
@@ -60,6 +64,11 @@ private[rules] object Places {
         }
       counts.toVector
     }
-    new Places(held.toVector, counted(children), counted(inputs), part)
+    val counts = counted(children)
+    val below = mutable.Set.empty[Int]
+    children.indices.foreach { node =>
+      if (below(node) || own(node).exists(counts.head.getOrElse(_, 0) > 1)) below ++= children(node)
+    }
+    new Places(held.toVector, counts, counted(inputs), below.toSet, part)
   }
 }
