@@ -37,6 +37,8 @@ def aggregate(spark: SparkSession, remainder: int) -> DataFrame:
     )
 
 
+FLOAT_AGGREGATES = "spark.regions.recycle.floatAggregates"
+
 SHAPES: dict[str, Callable[[SparkSession, int], DataFrame]] = {
     function.__name__: function for function in (heavy_prefix, wide_scan, aggregate)
 }
@@ -45,11 +47,16 @@ SHAPES: dict[str, Callable[[SparkSession, int], DataFrame]] = {
 def checksum(frame: DataFrame) -> list[Any]:
     """Of every value, whatever the order of rows.
 
-    A sum of doubles is never stored by default, so that it is the frame below that is. The doubles are whole numbers
+    A sum of doubles, which are not stored here, so that it is the frame below that is. The doubles are whole numbers
     below 2^53: the sum is exact.
     """
     value = F.pmod(F.xxhash64(*frame.columns), F.lit(1_000_003)).cast("double")
-    return frame.agg(F.count("*"), F.sum(value)).collect()
+    conf = frame.sparkSession.conf
+    conf.set(FLOAT_AGGREGATES, "false")
+    try:
+        return frame.agg(F.count("*"), F.sum(value)).collect()
+    finally:
+        conf.unset(FLOAT_AGGREGATES)
 
 
 def _lines(spark: SparkSession, remainder: int) -> DataFrame:

@@ -281,10 +281,11 @@ CONFS: tuple[Conf, ...] = (
     Conf(
         "spark.regions.recycle.floatAggregates",
         "bool",
-        "false",
+        "true",
         "runtime",
-        "Also store sums and averages of floating-point numbers. Plain Spark may give other last digits on every run;"
-        " with true, a stored run's digits are kept.",
+        "Whether sums, averages, variances and correlations of floating-point numbers are stored. Plain Spark may give"
+        " other last digits on every run, as they depend on the order of rows; what is read has those of the run that"
+        " stored it.",
     ),
     Conf(
         "spark.regions.recycle.rowOrder",
@@ -357,6 +358,14 @@ CONFS: tuple[Conf, ...] = (
         "runtime",
         "Whether the keys of every sixteenth row of skewed partitions are counted where the stage is arranged"
         " otherwise, and the heaviest shown by their values, redacted as Spark redacts plans.",
+    ),
+    Conf(
+        "spark.regions.skew.floatAggregates",
+        "bool",
+        "false",
+        "runtime",
+        "Whether tasks are arranged otherwise also where a sum, an average, a variance or a correlation of"
+        " floating-point numbers then gets other last digits than in plain Spark.",
     ),
     Conf(
         "spark.regions.persist.enabled",

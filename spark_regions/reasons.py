@@ -64,6 +64,7 @@ _PLANS = {
     "NONDETERMINISTIC": "The expression may give another value in another run",
     "ORDER_DEPENDENT": "The result depends on the order of the input rows",
     "FLOAT_AGGREGATE": "A floating-point aggregate depends on the order of the input rows",
+    "REPEATED_FLOAT_AGGREGATE": "Where else the query has this floating-point aggregate, its value must be the same",
     "UNDIGESTIBLE_FUNCTION": "A function has no digest",
     "UNDIGESTIBLE_EXPRESSION": "An expression has no digest",
     "SIGNER_FAILED": "An error inside spark_regions while the plan was read",

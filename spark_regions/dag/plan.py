@@ -13,6 +13,8 @@ from spark_regions.wire.messages import PlanNode, RanNode, RepeatedNodes, Shared
 MAX_NODES = 20_000
 ROW_ORDER = "ROW_ORDER"
 """Refusal of a node whose rows, once kept, could not be read in plain Spark's order."""
+REPEATED_FLOAT_AGGREGATE = "REPEATED_FLOAT_AGGREGATE"
+"""Of a node that holds several places of an aggregate whose last digits depend on the order of rows."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,16 @@ class Node:
     def counted(self) -> bool:
         """Whether only its number of rows is needed: nothing to store, but what is kept with columns serves it."""
         return self.signature is not None and self.refusal == "NO_COLUMNS"
+
+    @property
+    def one_of_several(self) -> bool:
+        """Whether it may only be computed, once for all of its places or at each: other last digits would show."""
+        return self.signature is not None and not self.storable and self.refusal == REPEATED_FLOAT_AGGREGATE
+
+    @property
+    def as_it_is(self) -> bool:
+        """Whether only its very rows are read, since a filter on top of others would compute one of the places."""
+        return self.storable and self.refusal == REPEATED_FLOAT_AGGREGATE
 
 
 @dataclass(frozen=True, slots=True)

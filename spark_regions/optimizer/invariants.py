@@ -15,6 +15,7 @@ def violation(question: Question, draft: Draft) -> str | None:
     - at most one action stores or keeps the rows of a node, or of a DataFrame in its place
     - no two subplans that are computed once have a node in common
     - no result is larger than the budget of the level at which it is kept
+    - of a floating-point aggregate in several places, no place is read or kept alone
     - what is loaded has an entry that serves it, and a saving
     """
     plan, confs = question.plan, question.confs
@@ -39,5 +40,10 @@ def violation(question: Question, draft: Draft) -> str | None:
     large += [each.node for each in draft.persists if each.bytes > confs.persist_max_bytes]
     if large:
         return f"nodes {large} are larger than the budget"
+    alone = sorted(
+        number for number in {*draft.loads, *(node for node, _ in made)} if plan.nodes[number].one_of_several
+    )
+    if alone:
+        return f"nodes {alone} are places of a floating-point aggregate that also stands elsewhere"
     unknown = sorted(draft.loads.keys() - (draft.matches.keys() & draft.saved.keys()))
     return f"nodes {unknown} are loaded without an entry or a saving" if unknown else None

@@ -47,7 +47,7 @@ def match(question: Question, draft: Draft) -> Draft:
     useless: dict[int, Match] = {}
     missed: dict[int, MatchFailure] = {}
     for number, node in question.plan.nodes.items():
-        if node.signature is None or not node.children:
+        if node.signature is None or not node.children or node.one_of_several:
             continue
         for entry in by_core.get(node.signature.core, ()):
             if node.session and not entry.persisted:
@@ -56,11 +56,11 @@ def match(question: Question, draft: Draft) -> Draft:
             if usable and (number, entry.id) in question.unordered:
                 continue
             result = _match(question, draft, node, entry)
-            if isinstance(result, Match):
+            if isinstance(result, Match) and not (node.as_it_is and (result.residual or result.computed)):
                 best = found if usable else useless
                 if number not in best or result.seconds < best[number].seconds:
                     best[number] = result
-            elif usable:
+            elif isinstance(result, MatchFailure) and usable:
                 missed.setdefault(number, result)
     declines = [
         Decline(number, refused[each.entry.id], each.entry.id)

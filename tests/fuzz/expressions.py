@@ -76,7 +76,10 @@ def predicate(draw: Draw, columns: list[Column]) -> str:
     return " AND ".join(f"({filled(draw, columns, template)})" for template in chosen)
 
 
-ORDERABLE = frozenset(LITERALS) - {"MAP", "VARIANT"}
+ROUNDED = "ROUNDED"
+"""Kind of what is added up of doubles. It is shown and counted, but nothing is computed from it."""
+ROUNDED_PREFIX = "r"
+ORDERABLE = frozenset(LITERALS) - {"MAP", "VARIANT", ROUNDED}
 EXACT = ORDERABLE - {"DOUBLE", "FLOAT", "LCASE", "CI"}
 """Kinds whose values are the same where they are equal: -0.0 equals 0.0, and 'a' equals 'A' under some collations."""
 

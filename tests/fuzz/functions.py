@@ -13,7 +13,7 @@ from tests.fuzz.programs import Builder
 def _scalar(b: Builder) -> None:
     frame = b.frame()
     ints, texts = frame.of("INT"), frame.of("STRING")
-    made = Column(b.fresh(), "INT")
+    made = b.column("INT")
     if not ints:
         return
     one = b.choose(ints).name
@@ -35,14 +35,14 @@ def _pandas(b: Builder) -> None:
     if not ints:
         return
     key, other = b.choose(ints).name, b.choose(ints).name
-    first, second = Column(b.fresh(), "INT"), Column(b.fresh(), "BIGINT")
+    first, second = b.column("INT"), b.column("BIGINT")
     pair = f"{frame.name}.selectExpr({f'{key} AS {first.name}'!r}, {f'CAST({other} AS BIGINT) AS {second.name}'!r})"
     match b.draw(st.integers(0, 2)):
         case 0:
             call = f"{pair}.groupBy({first.name!r}).agg(spread({second.name!r}).alias({second.name!r}))"
             b.make("pandas aggregate", call, [first, second], frame.rows)
         case 1:
-            third = Column(b.fresh(), "BIGINT")
+            third = b.column("BIGINT")
             schema = f"{first.name} INT, {second.name} BIGINT, {third.name} BIGINT"
             call = f"{pair}.groupBy({first.name!r}).applyInPandas(counted, {schema!r})"
             b.make("grouped map", call, [first, second, third], frame.rows)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from hypothesis import strategies as st
 
-from tests.fuzz.expressions import EXACT, ORDERABLE, Column, exact, predicate, total_order, value
+from tests.fuzz.expressions import EXACT, ORDERABLE, ROUNDED, Column, exact, predicate, total_order, value
 from tests.fuzz.programs import MAX_ROWS, Builder, Frame
 from tests.fuzz.templates import LITERALS
 
@@ -25,7 +25,7 @@ def _select(b: Builder) -> None:
     columns, texts = list(kept), [column.name for column in kept]
     for _ in range(b.draw(st.integers(1, 3))):
         kind = b.choose(sorted({column.kind for column in frame.columns}))
-        column = Column(b.fresh(), kind)
+        column = b.column(kind)
         columns.append(column)
         texts.append(f"{value(b.draw, frame.columns, kind)} AS {column.name}")
     b.make("select", f"{frame.name}.selectExpr({strings(texts)})", columns, frame.rows)
@@ -34,7 +34,7 @@ def _select(b: Builder) -> None:
 def _with_column(b: Builder) -> None:
     frame = b.frame()
     kind = b.choose(sorted({column.kind for column in frame.columns} | {"INT", "STRING"}))
-    column = Column(b.fresh(), kind)
+    column = b.column(kind)
     text = value(b.draw, frame.columns, kind)
     b.make(
         "select", f"{frame.name}.withColumn({column.name!r}, F.expr({text!r}))", [*frame.columns, column], frame.rows
@@ -59,7 +59,7 @@ def _renamed(b: Builder, left: list[Column], right: list[Column]) -> tuple[list[
     columns, texts = [], []
     for side, taken in (("l", left), ("r", right)):
         for column in taken:
-            columns.append(Column(b.fresh(), column.kind))
+            columns.append(b.column(column.kind))
             texts.append(f"{side}.{column.name} AS {columns[-1].name}")
     return columns, texts
 
@@ -100,13 +100,13 @@ def _grouping(b: Builder, frame: Frame, most: int = 2) -> tuple[list[Column], li
     usable = [column for column in frame.columns if column.kind in KEYS]
     columns, texts = [], []
     for column in b.some(usable, 1, most) if usable else []:
-        columns.append(Column(b.fresh(), "STRING" if column.kind in ("LCASE", "CI") else column.kind))
+        columns.append(b.column("STRING" if column.kind in ("LCASE", "CI") else column.kind))
         texts.append(exact(column))
     return columns, texts
 
 
 def aggregates(b: Builder, frame: Frame, distinct: bool = True) -> list[tuple[str, str]]:
-    """Aggregates whose result no order of the rows can change: text and kind."""
+    """Aggregates whose result no order of the rows can change, but for the last digits of doubles: text and kind."""
     found = [("count(*)", "BIGINT")]
     for column in frame.columns:
         name = column.name
@@ -118,9 +118,12 @@ def aggregates(b: Builder, frame: Frame, distinct: bool = True) -> list[tuple[st
             if distinct:
                 found.append((f"count(DISTINCT {name})", "BIGINT"))
         if column.kind in ("DOUBLE", "FLOAT"):
-            found.append((f"max({name}) + 0", column.kind))
+            # Of one sign: where numbers cancel out, any digit may be among the last.
+            found += [(f"max({name}) + 0", column.kind), (f"sum(abs({name}))", ROUNDED), (f"avg(abs({name}))", ROUNDED)]
         if column.kind == "INT":
             found += [
+                (f"var_pop({name})", ROUNDED),
+                (f"avg(CAST({name} AS BIGINT))", ROUNDED),
                 (f"avg(CAST({name} AS DECIMAL(12,2)))", "DECIMAL"),
                 (f"sort_array(collect_list({name}))", "ARRAY"),
                 (f"sort_array(collect_set({name}))", "ARRAY"),
@@ -134,7 +137,7 @@ def aggregates(b: Builder, frame: Frame, distinct: bool = True) -> list[tuple[st
 
 
 def _named(b: Builder, found: list[tuple[str, str]]) -> tuple[list[Column], list[str]]:
-    columns = [Column(b.fresh(), kind) for _, kind in found]
+    columns = [b.column(kind) for _, kind in found]
     return columns, [f"{text} AS {column.name}" for (text, _), column in zip(found, columns, strict=True)]
 
 
@@ -185,6 +188,7 @@ def _window(b: Builder) -> None:
             "BIGINT",
         ),
     ]
+    options += [(f"sum(abs({c.name})) OVER (PARTITION BY {part})", ROUNDED) for c in frame.of("DOUBLE")]
     if ints:
         options.append((f"max({b.choose(ints)}) OVER (PARTITION BY {part} ORDER BY {key})", "DECIMAL"))
     columns, listed = _named(b, [b.choose(options) for _ in range(b.draw(st.integers(1, 2)))])
@@ -212,7 +216,7 @@ def _set_operation(b: Builder) -> None:
     kinds = [column.kind for column in b.some(usable, 1, 3)] if usable else []
     if not kinds or left.rows + right.rows > MAX_ROWS:
         return _group(b)
-    columns = [Column(b.fresh(), kind) for kind in kinds]
+    columns = [b.column(kind) for kind in kinds]
     sides = []
     for frame in (left, right):
         texts = []
@@ -277,10 +281,10 @@ def _explode(b: Builder) -> None:
     kept = [each for each in frame.columns if each is not column]
     how = b.choose(("explode", "explode_outer"))
     if column.kind == "MAP":
-        made = [Column(b.fresh(), "STRING"), Column(b.fresh(), "INT")]
+        made = [b.column("STRING"), b.column("INT")]
         text = f"{how}({column.name}) AS ({made[0].name}, {made[1].name})"
     else:
-        made = [Column(b.fresh(), "INT")]
+        made = [b.column("INT")]
         text = f"{how}({column.name}) AS {made[0].name}"
     b.make(
         "explode",
@@ -298,7 +302,7 @@ def _pivot(b: Builder) -> None:
     if not ints or not keys:
         return _group(b)
     by, summed = b.choose(ints), b.choose(ints)
-    made = [Column(b.fresh(), "BIGINT") for _ in range(2)]
+    made = [b.column("BIGINT") for _ in range(2)]
     grouped = f"{frame.name}.groupBy(F.expr({texts[0]!r}).alias({keys[0].name!r})).pivot({by.name!r}, [1, 7])"
     b.make(
         "pivot",

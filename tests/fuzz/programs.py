@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.fuzz import schemas
-from tests.fuzz.expressions import Column, Draw, kind_of, predicate, shown, value
+from tests.fuzz.expressions import ROUNDED, ROUNDED_PREFIX, Column, Draw, kind_of, predicate, shown, value
 
 OPERATORS_OF_A_PROGRAM = (2, 1, 2, 3, 3, 4, 4, 5, 5, 6, 7, 9, 15)
 """Planning is what a tiny query costs, and grows faster than the plan: few programs are long."""
@@ -75,6 +75,10 @@ class Builder:
     def fresh(self, prefix: str = "c") -> str:
         self.names += 1
         return f"{prefix}{self.names}"
+
+    def column(self, kind: str) -> Column:
+        """A new column; what may differ in its last digits is known by its name to whoever compares rows."""
+        return Column(self.fresh(ROUNDED_PREFIX if kind == ROUNDED else "c"), kind)
 
     def frame(self) -> Frame:
         """More often the last one, so that programs get deep."""

@@ -32,7 +32,7 @@ def _scalar(b: Builder) -> None:
         return _plain(b)
     left, right, mine, other = found
     inner_view, outer_view = b.view(right), b.view(left)
-    column, only = Column(b.fresh(), "INT"), predicate(b.draw, right.columns)
+    column, only = b.column("INT"), predicate(b.draw, right.columns)
     inner = f"SELECT {b.choose(('max', 'min', 'count'))}({other}) FROM {inner_view} WHERE {only}"
     text = f"SELECT *, CAST(({inner}) AS INT) AS {column.name} FROM {outer_view}"
     if b.chance(2):
@@ -45,7 +45,7 @@ def _correlated(b: Builder) -> None:
     if found is None:
         return _plain(b)
     left, right, mine, other = found
-    column = Column(b.fresh(), "BIGINT")
+    column = b.column("BIGINT")
     inner = f"SELECT count(*) FROM {b.view(right)} r WHERE r.{other} = l.{mine}"
     text = f"SELECT l.*, ({inner}) AS {column.name} FROM {b.view(left)} l"
     return _query(b, "correlated subquery", left, text, [column])
@@ -81,7 +81,7 @@ def _common(b: Builder) -> None:
     if not ints:
         return _plain(b)
     key, summed = b.choose(ints).name, b.choose(ints).name
-    columns = [Column(b.fresh(), "INT"), Column(b.fresh(), "BIGINT"), Column(b.fresh(), "BIGINT")]
+    columns = [b.column("INT"), b.column("BIGINT"), b.column("BIGINT")]
     names = [column.name for column in columns]
     text = (
         f"WITH q AS (SELECT {key} AS g, sum({summed}) AS s, count(*) AS n FROM {b.view(frame)} GROUP BY {key})"

@@ -7,6 +7,7 @@ LITERALS: dict[str, tuple[str, ...]] = {
     "BIGINT": ("0L", "5L", "-1L", "24L"),
     "DOUBLE": ("0.0D", "double('-0.0')", "double('NaN')", "1.5D"),
     "FLOAT": ("float('NaN')", "float('0.0')"),
+    "ROUNDED": ("0.5D",),
     "DECIMAL": ("0.00BD", "2.5BD", "-1.10BD"),
     "STRING": ("'a'", "'abc'", "''", "'a '", "'ä'"),
     "LCASE": ("'ABC' COLLATE UTF8_LCASE", "'a' COLLATE UTF8_LCASE"),

@@ -15,7 +15,14 @@ from typing import Any
 
 from spark_regions.costs.rates import Rates
 from spark_regions.dag.digests import digest, shape
-from spark_regions.dag.plan import CandidateDataFrame, Node, Plan, RepeatedSubplan, Signature
+from spark_regions.dag.plan import (
+    REPEATED_FLOAT_AGGREGATE,
+    CandidateDataFrame,
+    Node,
+    Plan,
+    RepeatedSubplan,
+    Signature,
+)
 from spark_regions.dag.records import EdgeUse, Entry, GraphView, OperatorStatistics
 from spark_regions.dag.running_statistics import RunningStatistics as Seen
 from spark_regions.decision.draft import Draft
@@ -27,7 +34,7 @@ from spark_regions.runs.run_view import RunView
 
 ROWS = re.compile(
     r"(?P<core>\w+)\((?P<columns>[^)]*)\)(?: where (?P<filters>[\w, ]+?))?"
-    r"(?P<rest>(?::.*| private| unstorable| \d+ bytes)*)$"
+    r"(?P<rest>(?::.*| private| unstorable| several| as it is| \d+ bytes)*)$"
 )
 CORES = 2
 PATIENT_SECONDS = 60.0
@@ -58,7 +65,8 @@ def plan(text: str, shared: Iterable[str] = (), repeated: Iterable[str] = ()) ->
         above.append((depth, int(number)))
         width = re.search(r"(\d+) bytes", rest)
         nodes[int(number)] = Node(
-            int(number), operator, (), signed, "unstorable" not in rest, "", "private" in rest,
+            int(number), operator, (), signed, not re.search("unstorable|several", rest),
+            REPEATED_FLOAT_AGGREGATE if re.search("several|as it is", rest) else "", "private" in rest,
             float(width[1]) if width else 10.0, source_bytes=1e6 if operator == "Scan" else None,
         )  # fmt: skip
     children = {number: tuple(n for n, p in parents.items() if p == number) for number in nodes}

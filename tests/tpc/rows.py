@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import struct
 from collections import Counter
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from itertools import groupby
@@ -20,6 +21,8 @@ from pyspark.sql import DataFrame
 
 Key = tuple[Hashable, ...]
 FAILURES = (PySparkException, Py4JJavaError)
+ROUNDING = 1e-12
+"""Of a value: how far sums of doubles in two orders may be apart."""
 
 
 @dataclass(frozen=True)
@@ -97,14 +100,19 @@ def sorting(frame: DataFrame) -> Sorting | None:
     return Sorting(tuple(keys), cut)
 
 
-def difference(expected: Outcome, found: Outcome) -> str | None:
-    """Why two outcomes are not the same, or None. Rows that tie may change places, also over a LIMIT's edge."""
+def difference(expected: Outcome, found: Outcome, rounded: Collection[str] = ()) -> str | None:
+    """Why two outcomes are not the same, or None. Rows that tie may change places, also over a LIMIT's edge.
+
+    :param rounded: columns of doubles whose last digits depend on the order in which they were added up
+    """
     if expected.error != found.error:
         return f"error {found.error}, expected {expected.error}"
     if expected.schema != found.schema:
         return f"schema {found.schema}, expected {expected.schema}"
     if len(expected.rows) != len(found.rows):
         return f"{len(found.rows)} rows, expected {len(expected.rows)}"
+    if rounded and expected.schema:
+        found = _with_digits_of(expected, found, rounded)
     if expected.sorting is None:
         return _multiset_difference(expected.rows, found.rows)
     columns = expected.sorting.columns
@@ -116,6 +124,44 @@ def difference(expected: Outcome, found: Outcome) -> str | None:
         if reason := _multiset_difference(left, right):
             return reason
     return None
+
+
+def _with_digits_of(expected: Outcome, found: Outcome, rounded: Collection[str]) -> Outcome:
+    """What was found, with the expected value wherever that is as good as the same."""
+    inexact = [position for position, (name, _) in enumerate(expected.schema) if name in rounded]
+
+    def ranked(rows: Sequence[Key]) -> list[int]:
+        def rank(at: int) -> tuple[Any, ...]:
+            exact = [value for position, value in enumerate(rows[at]) if position not in inexact]
+            return repr(exact), [_number(rows[at][position]) for position in inexact]
+
+        return sorted(range(len(rows)), key=rank)
+
+    rows = list(found.rows)
+    for one, other in zip(ranked(expected.rows), ranked(found.rows), strict=True):
+        row = list(rows[other])
+        for position in inexact:
+            if _close(expected.rows[one][position], row[position]):
+                row[position] = expected.rows[one][position]
+        rows[other] = tuple(row)
+    return replace(found, rows=tuple(rows))
+
+
+def _number(value: Hashable) -> tuple[int, float]:
+    """For sorting: nulls and NaN before the numbers."""
+    return (1, struct.unpack(">d", value)[0]) if isinstance(value, bytes) else (0, float(value is None))
+
+
+def _close(one: Hashable, other: Hashable) -> bool:
+    """Whether two doubles differ by less than what another order of a sum may change.
+
+    >>> _close(canonical(1.0), canonical(1.0 + 1e-13)), _close(canonical(1.0), canonical(1.0 + 1e-11))
+    (True, False)
+    """
+    if not isinstance(one, bytes) or not isinstance(other, bytes):
+        return one == other
+    left, right = struct.unpack(">d", one)[0], struct.unpack(">d", other)[0]
+    return left == right or math.isclose(left, right, rel_tol=ROUNDING)
 
 
 def digest(found: Outcome) -> str:

@@ -119,6 +119,17 @@ def test_what_breaks_an_invariant_is_dropped_and_the_pass_is_named(wrong, said):
         optimize(ASKED, [guilty], strict=True)
 
 
+def test_one_of_several_places_of_a_floating_point_aggregate_is_not_kept_alone():
+    asked = question({"plan": "0 Join both(a)\n  1 Aggregate totals(a) several\n  2 Aggregate totals(a) several"})
+
+    def guilty(asked, draft):
+        return draft.storing([(unmeasured(1, asked.plan.nodes[1].signature), "PLANNED")])
+
+    draft = optimize(asked, [guilty])
+    assert draft.stores == ()
+    assert "nodes [1] are places of a floating-point aggregate" in draft.declines[0].detail
+
+
 def test_each_fact_is_computed_once(monkeypatch):
     calls = Counter()
 

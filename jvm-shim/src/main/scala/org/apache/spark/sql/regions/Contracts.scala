@@ -24,16 +24,21 @@ final case class Signature(core: String, conjuncts: Seq[String], columns: Seq[St
  *
  * @param id pre-order number, subquery plans included
  * @param notStorable why the node may not be stored although it has a signature
+ * @param asItIs whether only its very rows may be read in its place, not more of them, to be filtered
  */
 final case class SignedNode(
     id: Int,
     plan: LogicalPlan,
     children: Seq[Int],
     signature: Either[Refusal, Signature],
-    notStorable: Option[Refusal]) {
+    notStorable: Option[Refusal],
+    asItIs: Boolean = false) {
 
   /** What people know it by: a source by its name, anything else as Spark calls it. */
   def operator: String = SourceName.of(plan).getOrElse(plan.nodeName)
+
+  /** Neither stored nor read: other places of the query hold the same aggregate, which must not differ from this one. */
+  def onePlaceOfSeveral: Boolean = notStorable.exists(_.code == "REPEATED_FLOAT_AGGREGATE")
 }
 
 /** A file listing that a signature depends on; `unchanged()` asks the file system again. */

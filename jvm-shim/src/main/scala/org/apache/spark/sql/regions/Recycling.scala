@@ -38,9 +38,10 @@ final class Recycling(
     Option(persists.remove(query)).foreach(_.foreach(persistUsed(query, _)))
   }
 
-  /** Signed as this session's settings have it. */
-  def sign(session: SparkSession, plan: LogicalPlan): SignedQuery =
-    Signer.sign(plan, session, udfDigests, session.sessionState.conf.getConf(RegionsConf.recycleFloatAggregates))
+  /** Signed as this session's settings have it; see [[Signer]]. */
+  def sign(session: SparkSession, plan: LogicalPlan, part: Boolean = false): SignedQuery =
+    Signer.sign(
+      plan, session, udfDigests, session.sessionState.conf.getConf(RegionsConf.recycleFloatAggregates), part)
 
   def uses(query: Long, persisted: Seq[PersistUse]): Unit = if (persisted.nonEmpty) persists.put(query, persisted)
 

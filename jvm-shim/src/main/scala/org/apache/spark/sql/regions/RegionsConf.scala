@@ -89,6 +89,7 @@ object RegionsConf {
   val skewEnabled: ConfigEntry[Boolean] = named("skew.enabled")
   val skewStrategy: ConfigEntry[String] = named("skew.strategy")
   val skewKeys: ConfigEntry[Boolean] = named("skew.keys")
+  val skewFloatAggregates: ConfigEntry[Boolean] = named("skew.floatAggregates")
   val persistEnabled: ConfigEntry[Boolean] = named("persist.enabled")
   val persistMaxBytes: ConfigEntry[Option[Long]] = named("persist.maxBytes")
   val explainFormat: ConfigEntry[String] = named("explain.format")

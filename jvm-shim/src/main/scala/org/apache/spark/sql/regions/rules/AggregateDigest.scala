@@ -2,9 +2,10 @@ package org.apache.spark.sql.regions.rules
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate._
+import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan, Window}
 import org.apache.spark.sql.types._
 
-/** Aggregate and window functions whose result does not depend on the order of rows. */
+/** Aggregate and window functions whose result does not depend on the order of rows, but for the last digits of floats. */
 private[rules] final class AggregateDigest(floatAggregates: Boolean, digest: ExpressionDigest) {
 
   def apply(call: AggregateExpression): String = {
@@ -43,23 +44,34 @@ private[rules] final class AggregateDigest(floatAggregates: Boolean, digest: Exp
     case _: Count | _: BitAndAgg | _: BitOrAgg | _: BitXorAgg | _: HyperLogLogPlusPlus =>
     case extreme @ (_: Min | _: Max) =>
       if (ValueDigest.hasEqualButDifferent(extreme.dataType)) Refused("ORDER_DEPENDENT", extreme.prettyName)
-    case sum: Sum => exact(sum, sum.child.dataType)
-    // Sums of integers are kept as doubles here: exact below 2^53, which 64-bit values may exceed at once.
-    case average: Average =>
-      average.child match {
-        case _: UnscaledValue =>
-        case child if child.dataType == LongType => float(average)
-        case child => exact(average, child.dataType)
-      }
-    case _: CentralMomentAgg | _: Covariance | _: PearsonCorrelation => float(function)
+    case rounding if AggregateDigest.rounds(rounding) =>
+      if (!floatAggregates) Refused("FLOAT_AGGREGATE", rounding.prettyName)
+    case _: Sum | _: Average =>
     case other => Refused("ORDER_DEPENDENT", other.prettyName)
   }
+}
 
-  private def exact(function: AggregateFunction, input: DataType): Unit = input match {
-    case FloatType | DoubleType => float(function)
-    case _ =>
+private[rules] object AggregateDigest {
+
+  /** Whether another order of its rows can end in other last digits. */
+  def rounds(function: AggregateFunction): Boolean = function match {
+    case sum: Sum => isFloat(sum.child.dataType)
+    case Average(_: UnscaledValue, _) => false
+    // Sums of integers are kept as doubles here: exact below 2^53, which 64-bit values may exceed at once.
+    case average: Average => average.child.dataType == LongType || isFloat(average.child.dataType)
+    case _: CentralMomentAgg | _: Covariance | _: PearsonCorrelation => true
+    case _ => false
   }
 
-  private def float(function: AggregateFunction): Unit =
-    if (!floatAggregates) Refused("FLOAT_AGGREGATE", function.prettyName)
+  def rounds(plan: LogicalPlan): Boolean = plan match {
+    case _: Aggregate | _: Window => plan.expressions.exists(rounds(_))
+    case _ => false
+  }
+
+  def rounds(call: Expression): Boolean = call.exists {
+    case aggregate: AggregateExpression => rounds(aggregate.aggregateFunction)
+    case _ => false
+  }
+
+  private def isFloat(dataType: DataType): Boolean = dataType == FloatType || dataType == DoubleType
 }

@@ -74,15 +74,17 @@ private[rules] object DecideRequest {
       rowBytes = width(n.plan.output),
       sourceBytes = relationBytes(n))
     // Neither stored nor loaded: an entry has the rows, but not the order or the partitions that somebody asked for.
-    n.signature.filterOrElse(_ => n.notStorable.isEmpty, n.notStorable.get) match {
+    n.signature.filterOrElse(_ => n.notStorable.isEmpty || n.onePlaceOfSeveral, n.notStorable.get) match {
       case Right(s) =>
-        val refusal = source(n).orElse(StorableTypes.refusal(n.plan.schema))
+        val own = n.notStorable.orElse(source(n)).orElse(StorableTypes.refusal(n.plan.schema))
+        // A node that may be stored, too, and is served by its very rows only.
+        val refusal = if (n.asItIs) Some(Refusal("REPEATED_FLOAT_AGGREGATE")) else own
         common.copy(
           lineage = Some(s.lineage),
           core = Some(s.core),
           conjuncts = s.conjuncts,
           columns = s.columns,
-          storable = refusal.isEmpty,
+          storable = own.isEmpty,
           session = refusal.exists(_.code == "TYPE_NOT_STORABLE"),
           refusal = refusal.map(why)
         )

@@ -75,7 +75,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
 
   def apply(plan: LogicalPlan): LogicalPlan = {
     val started = System.nanoTime()
-    val signed = notes.lap("sign")(runtime.recycling.sign(session, plan))
+    val signed = notes.lap("sign")(runtime.recycling.sign(session, plan, subquery))
     if (subquery) SubquerySignature.leave(plan, signed)
     noteRefusals(signed)
     // Before the plan is rewritten: the nodes above a load or a store are copies, which take the marks along.
@@ -196,6 +196,9 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
       if (refusal.code != "CHILD_REFUSED" && !Deciding.ours(node.plan))
         notes.decline(node.id, node.operator, refusal)
     }
+    // What is above and below it would repeat it.
+    if (node.onePlaceOfSeveral && AggregateDigest.rounds(node.plan))
+      node.notStorable.foreach(notes.decline(node.id, node.operator, _))
   }
 }
 

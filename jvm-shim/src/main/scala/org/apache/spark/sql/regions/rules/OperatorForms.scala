@@ -107,7 +107,16 @@ private[rules] final class OperatorForms(context: ExpressionContext, sources: So
       lifted,
       outputs.map(named => named.exprId -> result(named)).toMap,
       inputs = child.inputs,
-      pruned = child.pruned)
+      pruned = child.pruned,
+      rounding = if (outputs.exists(AggregateDigest.rounds(_))) Set(rounding(child, kept, keys)) else Set.empty
+    )
+  }
+
+  /** The same also where a filter on keys is no filter on groups: its rows are those of other groups. */
+  private def rounding(child: Form, kept: Map[String, Conjunct], keys: Seq[String]): String = {
+    val ofKeys = isOf(keys.toSet)
+    val rows = kept.collect { case (digest, conjunct) if !ofKeys(conjunct) => digest }
+    Digest.of("rounding", Seq(child.core, Digest.of("rows", rows.toSeq.sorted)) ++ keys.distinct.sorted)
   }
 
   /** Whether the filter is a function of the values `given`, and so holds for all rows of a group or none. */
@@ -128,7 +137,11 @@ private[rules] final class OperatorForms(context: ExpressionContext, sources: So
         case call: WindowExpression => Digest("windowed", rows, functions.window(call))
         case _ => null
       })
-    child.copy(columns = child.columns ++ window.windowExpressions.map(named => named.exprId -> result(named)))
+    val columns = window.windowExpressions.map(named => named.exprId -> result(named))
+    val rounding = window.windowExpressions.zip(columns).collect {
+      case (named, (_, digest)) if AggregateDigest.rounds(named) => digest
+    }
+    child.copy(columns = child.columns ++ columns, rounding = rounding.toSet)
   }
 
   /** Branches in the order of what they are, so that theirs in the plan does not matter. */

@@ -49,7 +49,8 @@ private[rules] final class RepeatedSubplans(signed: SignedQuery, sign: LogicalPl
   }
 
   private def merged(places: Seq[Int]): Boolean =
-    found.exists(_.nodes == places) || (MergedSubplans(signed, places.map(nodes(_)), sign) match {
+    found.exists(_.nodes == places) || signed.places.together(places) && (MergedSubplans(
+      signed, places.map(nodes(_)), sign) match {
       case Right(merged) =>
         val plans = places.map(nodes(_).plan.canonicalized)
         found += RepeatedSubplan(places, plans.map(plan => places(plans.indexOf(plan))), merged)
@@ -69,7 +70,7 @@ private[rules] final class RepeatedSubplans(signed: SignedQuery, sign: LogicalPl
     Iterator.iterate(Option(id))(_.flatMap(parents.get)).takeWhile(_.isDefined).map(_.get)
 
   private def candidate(n: SignedNode): Boolean =
-    n.signature.isRight && n.notStorable.isEmpty && n.plan.children.nonEmpty
+    n.signature.isRight && (n.notStorable.isEmpty || n.onePlaceOfSeveral) && n.plan.children.nonEmpty
 
   private def core(id: Int): Option[String] = nodes(id).signature.toOption.map(_.core)
 

@@ -39,7 +39,7 @@ private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan) {
 
   /** Marks the nodes whose tasks may be arranged otherwise. */
   def mark(): Unit = signed.nodes.foreach { node =>
-    if (node.signature.isRight && (RowOrder.single(node.plan) || hidden(node)))
+    if (node.signature.isRight && (RowOrder.single(node.plan) && !AggregateDigest.rounds(node.plan) || hidden(node)))
       node.plan.setTagValue(Tags.anyOrder, true)
   }
 
@@ -116,7 +116,8 @@ private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan) {
   /** Whether something above gives the same rows in the same order, whatever the order of the node's rows is. */
   @annotation.tailrec
   private def hidden(node: SignedNode): Boolean = parents.get(node.id) match {
-    case Some(parent) if parent.signature.isRight =>
+    // Last digits show the order of the rows that were added up.
+    case Some(parent) if parent.signature.isRight && !AggregateDigest.rounds(parent.plan) =>
       parent.plan match {
         case aggregate if RowOrder.single(aggregate) => true
         case sort: Sort if sort.global && RowOrder.total(sort) => true

@@ -101,7 +101,8 @@ private[rules] final class SharedPoints(
       plan: LogicalPlan,
       shared: Signature,
       columns: Seq[(String, Attribute)]): Boolean = node.signature.exists { s =>
-    node.notStorable.isEmpty && s.core == shared.core && shared.conjuncts.forall(s.conjuncts.contains) &&
+    node.notStorable.isEmpty && !node.asItIs && s.core == shared.core && shared.conjuncts.forall(
+      s.conjuncts.contains) &&
     signed.over(node, plan, columns, shared.conjuncts.toSet).isRight
   }
 }

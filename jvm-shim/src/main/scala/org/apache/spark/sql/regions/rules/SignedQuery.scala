@@ -12,7 +12,8 @@ final class SignedQuery private[rules] (
     listings: IndexedSeq[Set[InputListing]],
     definitions: Definitions,
     conjuncts: Map[String, Conjunct],
-    private[rules] val rootForm: Option[Form])
+    private[rules] val rootForm: Option[Form],
+    private[rules] val places: Places)
     extends SignedPlan {
 
   private val rewriting = new Over(definitions, conjuncts.get)

@@ -24,22 +24,24 @@ object Signer extends Logging {
    * @param plan an optimized plan, as the rules injected by `injectPreCBORule` see it
    * @param udfs asked once, for all Python functions of the plan
    * @param floatAggregates whether sums that differ in their last digits from run to run count as equal
+   * @param part whether the plan is that of a subquery, signed by itself
    */
   def sign(
       plan: LogicalPlan,
       session: classic.SparkSession,
       udfs: UdfDigests,
-      floatAggregates: Boolean): SignedQuery =
+      floatAggregates: Boolean,
+      part: Boolean = false): SignedQuery =
     SQLConf.withExistingConf(session.sessionState.conf) {
       val definitions = new Definitions
       survey(plan) match {
         case Left(refusal) =>
           val node = SignedNode(0, plan, Nil, Left(refusal), None)
-          new SignedQuery(Vector(node), Vector(Set.empty), definitions, Map.empty, None)
+          new SignedQuery(Vector(node), Vector(Set.empty), definitions, Map.empty, None, Places.none)
         case Right(functions) =>
           val python = if (functions.isEmpty) Map.empty[String, Either[Refusal, String]] else udfs.digest(functions)
           val context = new ExpressionContext(definitions, python, floatAggregates)
-          new Signing(session, context).query(plan)
+          new Signing(session, context).query(plan, part)
       }
     }
 
@@ -87,22 +89,32 @@ private[rules] final class Signing(session: classic.SparkSession, context: Expre
   private val sources = new SourceDigest(session, ResultConfs.seed(session))
   private val operators = new OperatorForms(context, sources)
   private val nodes = mutable.ArrayBuffer[SignedNode]()
-  private val inputs = mutable.ArrayBuffer[Set[InputListing]]()
+  private val listings = mutable.ArrayBuffer[Set[InputListing]]()
+  private val rounding = mutable.ArrayBuffer[Set[String]]()
   private val conjuncts = mutable.HashMap[String, Conjunct]()
 
-  def query(plan: LogicalPlan): SignedQuery = {
+  def query(plan: LogicalPlan, part: Boolean): SignedQuery = {
     val (_, form) = sign(plan, subqueryRoot = true)
-    new SignedQuery(nodes.toVector, inputs.toVector, context.definitions, conjuncts.toMap, form.toOption)
+    val inputs = nodes.map(node => node.children.take(node.plan.children.size)).toSeq
+    val places = Places(nodes.map(_.children).toSeq, inputs, rounding.toSeq, part)
+    val known = nodes.toVector.map { node =>
+      if (node.signature.isLeft || node.notStorable.isDefined) node
+      else node.copy(notStorable = places.refusal(node.id), asItIs = places.asItIs(node.id))
+    }
+    new SignedQuery(known, listings.toVector, context.definitions, conjuncts.toMap, form.toOption, places)
   }
 
   private def sign(plan: LogicalPlan, subqueryRoot: Boolean = false): (Int, Either[Refusal, Form]) = {
     val id = nodes.size
     nodes += null
-    inputs += Set.empty
+    listings += Set.empty
+    rounding += Set.empty
     val children = plan.children.map(sign(_))
     val subqueries = subqueryPlans(plan).map { inner =>
       val signed = inner.getTagValue(Signing.signedAlone).fold(sign(inner, subqueryRoot = true))(signedBefore(inner, _))
       context.subqueries.put(inner, signed._2.map(form => (form.signature(inner.output.map(_.exprId)), form)))
+      // Of a part that was rewritten since, or has no normal form, nothing else tells it.
+      rounding(signed._1) ++= inner.getTagValue(Signing.roundingAlone).getOrElse(Set.empty)
       signed
     }
     val form = this.form(plan, children.map(_._2)).map { own =>
@@ -110,6 +122,8 @@ private[rules] final class Signing(session: classic.SparkSession, context: Expre
       val pruned = own.pruned && !subqueryRoot
       if (below.isEmpty && pruned == own.pruned) own else own.copy(inputs = own.inputs ++ below, pruned = pruned)
     }
+    rounding(id) = (children ++ subqueries).flatMap(child => rounding(child._1)).toSet ++
+      form.fold(_ => Set.empty, _.rounding)
     val signature = form.flatMap { own =>
       val output = plan.output
       output.find(attribute => !own.columns.contains(attribute.exprId))
@@ -117,7 +131,7 @@ private[rules] final class Signing(session: classic.SparkSession, context: Expre
         .toLeft(own.signature(output.map(_.exprId)))
     }
     form.foreach { own =>
-      inputs(id) = own.inputs
+      listings(id) = own.inputs
       own.normal.foreach { case (digest, conjunct) => if (!conjuncts.contains(digest)) conjuncts(digest) = conjunct }
     }
     val notStorable = form.toOption.flatMap { own =>
@@ -135,7 +149,8 @@ private[rules] final class Signing(session: classic.SparkSession, context: Expre
       if (output.forall(form.columns.contains)) Right(form.signature(output))
       else Left(Refusal("OUTER_REFERENCE", plan.nodeName))
     nodes += SignedNode(id, plan, Nil, signature, Some(Refusal("SUBQUERY_DECIDED")))
-    inputs += form.inputs
+    listings += form.inputs
+    rounding += form.rounding
     (id, signature.map(_ => form))
   }
 
@@ -163,4 +178,7 @@ private[rules] object Signing {
 
   /** Left on the root of a subquery's plan by whoever signed it by itself, before later rules took its normal form away. */
   val signedAlone: TreeNodeTag[Form] = TreeNodeTag[Form]("spark_regions.subquery")
+
+  /** Left beside it: what the subquery's plan holds of aggregates that round. */
+  val roundingAlone: TreeNodeTag[Set[String]] = TreeNodeTag[Set[String]]("spark_regions.subquery.rounding")
 }

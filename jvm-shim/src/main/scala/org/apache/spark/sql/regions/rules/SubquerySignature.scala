@@ -9,8 +9,11 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 private[rules] object SubquerySignature {
 
   /** Plan nodes outlive a query: where this signing failed, what an earlier one left must go. */
-  def leave(root: LogicalPlan, signed: SignedQuery): Unit = signed.rootForm match {
-    case Some(form) => root.setTagValue(Signing.signedAlone, form)
-    case None => root.unsetTagValue(Signing.signedAlone)
+  def leave(root: LogicalPlan, signed: SignedQuery): Unit = {
+    root.setTagValue(Signing.roundingAlone, signed.places.held(0))
+    signed.rootForm match {
+      case Some(form) => root.setTagValue(Signing.signedAlone, form)
+      case None => root.unsetTagValue(Signing.signedAlone)
+    }
   }
 }

@@ -30,7 +30,7 @@ final class SkewRule(session: SparkSession) extends AQEShuffleReadRule {
         })
     }
 
-  private def digits: Boolean = !session.sessionState.conf.getConf(RegionsConf.recycleFloatAggregates)
+  private def digits: Boolean = !session.sessionState.conf.getConf(RegionsConf.skewFloatAggregates)
 
   /** Each decision gives another plan, in which the next group has to be found anew. */
   @tailrec
