@@ -1,7 +1,7 @@
 """What operators take on a row, learned from stages that ran (RHEEMix §3.2).
 
-A stage takes α · rows for each kind of operator that Spark fused into it, and β for each of its tasks. The weights are
-those that are least off, relative to what the stages took, and none is far below its fixed one. What stages cannot tell
+A stage takes a weight times rows for each kind of operator that Spark fused into it, and one for each of its tasks. They
+are those that are least off, relative to what the stages took, and none is far below its fixed one. What stages cannot tell
 apart (a scan and the conversion of its rows are always together) is divided as the fixed weights do, which count as
 `PRIOR` stages of each kind, once they are scaled to the machine. Stages are all that is known here, not what they are
 for.

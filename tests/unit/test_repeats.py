@@ -315,7 +315,7 @@ def test_a_group_that_breaks_the_protocol(change):
 
 
 def test_sharing_pays_at_the_lower_end_of_what_it_saves():
-    """Computed twice in 10 s, once in 5 s, moved in 3.2 s: at half confidence 0.5 s are saved at least, at a fifth none."""
+    """Computed twice in 10 s, once in 5 s, moved in 3.2 s: half trusted, 0.5 s are saved at least, at a fifth none."""
     sure = SharingCosts(2.0, 10.0, 5.0, 3.2)
     assert sure.least_saving == sure.saving == pytest.approx(1.75)
     assert replace(sure, confidence=0.5).least_saving == pytest.approx(0.5)

@@ -76,16 +76,17 @@ final class ExecutedQuery(
   def timed: Seq[wire.TimedStage] =
     if (failed) Nil
     else partsOf
-      .collect { case (stage, parts) if stage.seconds * 1000 >= Policy.timedStageLeastMillis && parts.nonEmpty =>
-        val own = parts.map(_._2)
-        wire.TimedStage(
-          stage.seconds,
-          stage.cpuSeconds,
-          math.min(stage.seconds, own.map(_.exactSeconds).sum),
-          stage.tasks,
-          own.groupMapReduce(_.kind)(_.rows)(_ + _),
-          own.map(part => part.rows * part.expressions).sum
-        )
+      .collect {
+        case (stage, parts) if stage.seconds * 1000 >= Policy.timedStageLeastMillis && parts.nonEmpty =>
+          val own = parts.map(_._2)
+          wire.TimedStage(
+            stage.seconds,
+            stage.cpuSeconds,
+            math.min(stage.seconds, own.map(_.exactSeconds).sum),
+            stage.tasks,
+            own.groupMapReduce(_.kind)(_.rows)(_ + _),
+            own.map(part => part.rows * part.expressions).sum
+          )
       }
       .sortBy(-_.seconds).take(Policy.timedStagesMost)
 

@@ -140,9 +140,10 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
     notes.plannerSeconds += asked
     notes.took("planner", asked * 1000)
     answer.foreach(_.millis.foreach { case (name, millis) => notes.took(s"planner.$name", millis) })
-    answer.foreach(_.weights.foreach { told =>
-      runtime.profile.weights = Weights(told.fitted, told.micros, told.expressions)
-    })
+    answer.foreach(
+      _.weights.foreach { told =>
+        runtime.profile.weights = Weights(told.fitted, told.micros, told.expressions)
+      })
     answer match {
       case Left(refusal) =>
         runtime.adaptiveDeadline.missed()
