@@ -1,10 +1,10 @@
 """What operators take on a row, learned from stages that ran (RHEEMix §3.2).
 
-A stage takes a weight times rows for each kind of operator that Spark fused into it, and one for each of its tasks. They
-are those that are least off, relative to what the stages took, and none is far below its fixed one. What stages cannot tell
-apart (a scan and the conversion of its rows are always together) is divided as the fixed weights do, which count as
-`PRIOR` stages of each kind, once they are scaled to the machine. Stages are all that is known here, not what they are
-for.
+A stage takes a weight times rows for each kind of operator that Spark fused into it, and one for each of its tasks. The
+weights are those that are least off, relative to what the stages took, and none is far below its fixed one. What stages
+cannot tell apart (a scan and the conversion of its rows are always together) is divided as the fixed weights do, which
+count as `PRIOR` stages of each kind, once they are scaled to the machine. Stages are all that is known here, not what
+they are for.
 """
 
 from __future__ import annotations
@@ -84,12 +84,17 @@ def fixed(kind: str) -> float:
     return 1e-6 * OPERATOR_WEIGHTS.get(kind, PYTHON_WEIGHT if in_python(kind) else OTHER_WEIGHT)
 
 
-def scaled(works: Sequence[Work]) -> dict[str, float]:
-    """The fixed weights, all by one factor: how fast the machine is."""
+def scale(works: Sequence[Work]) -> float:
+    """By which the fixed weights are to be multiplied for this machine."""
     weights = {kind: fixed(kind) for work in works for kind in work.amounts}
     whole = [(work.seconds, work.predicted(weights)) for work in works]
-    factor = median([seconds / guess for seconds, guess in whole if guess > 0 and seconds > 0] or [1.0])
-    return {kind: weight * factor for kind, weight in weights.items()}
+    return median([seconds / guess for seconds, guess in whole if guess > 0 and seconds > 0] or [1.0])
+
+
+def scaled(works: Sequence[Work]) -> dict[str, float]:
+    """The fixed weights, all by one factor."""
+    factor = scale(works)
+    return {kind: fixed(kind) * factor for work in works for kind in work.amounts}
 
 
 def learned(works: Sequence[Work]) -> dict[str, float]:
@@ -158,10 +163,10 @@ def held_out(works: Sequence[Work], groups: Sequence[object] | None = None) -> l
         known = [work for work, group in zip(works, named, strict=True) if folds[group] != fold]
         if not known:
             continue
-        by, before = learned(known), scaled(known)
+        by, before, factor = learned(known), scaled(known), scale(known)
         for work, group in zip(works, named, strict=True):
             if folds[group] == fold:
                 # A kind that none of the others has: what it would have, had nothing been learned of it.
-                unseen = {kind: fixed(kind) for kind in work.amounts.keys() - by.keys()}
+                unseen = {kind: fixed(kind) * factor for kind in work.amounts.keys() - by.keys()}
                 found.append(HeldOut(work, work.error(unseen | by), work.error(unseen | before)))
     return found

@@ -18,7 +18,7 @@ from spark_regions.wire.messages import LearnedWeights, TimedStage
 
 KEEP_TIMED = 500
 """Stages of a machine: enough for the weights of some thirty operators, and some 150 kB."""
-_FITTED, _EXPRESSIONS, _MICROS = "fitted", "expressions", "micros:"
+_FITTED, _EXPRESSIONS, _OTHERS, _MICROS = "fitted", "expressions", "others", "micros:"
 
 
 @cache
@@ -66,13 +66,13 @@ def learned_weights(connection: sa.Connection, of: str) -> LearnedWeights | None
     if _FITTED not in known:
         return None
     micros = {name.removeprefix(_MICROS): value for name, value in known.items() if name.startswith(_MICROS)}
-    return LearnedWeights(known[_FITTED], micros, known.get(_EXPRESSIONS, 1.0))
+    return LearnedWeights(known[_FITTED], micros, known.get(_EXPRESSIONS, 1.0), known.get(_OTHERS, 1.0))
 
 
 def write_weights(connection: sa.Connection, of: str, learned: LearnedWeights) -> None:
     """In place of those that were learned before."""
     connection.execute(sa.delete(CALIBRATION).where(CALIBRATION.c.location == of))
-    values = {_FITTED: learned.fitted, _EXPRESSIONS: learned.expressions}
+    values = {_FITTED: learned.fitted, _EXPRESSIONS: learned.expressions, _OTHERS: learned.others}
     # A name that does not fit is one of a library's operators: it keeps its fixed weight.
     values |= {_MICROS + kind: each for kind, each in learned.micros.items() if len(_MICROS + kind) <= 64}
     now = time.time()

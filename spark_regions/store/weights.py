@@ -6,7 +6,7 @@ import time
 
 import sqlalchemy as sa
 
-from spark_regions.costs.learned import EXPRESSIONS, LEAST_STAGES, TASK, fixed, learned, work_of
+from spark_regions.costs.learned import EXPRESSIONS, LEAST_STAGES, TASK, fixed, learned, scale, work_of
 from spark_regions.store.catalog import Catalog
 from spark_regions.store.timed_stages import learned_weights, machine, timed_since, timed_stages, write_weights
 from spark_regions.wire.messages import LearnedWeights, TimedStage
@@ -30,11 +30,11 @@ def refitted(catalog: Catalog) -> LearnedWeights | None:
 
 def fit(catalog: Catalog, stages: list[TimedStage]) -> LearnedWeights:
     """Weights of these stages, kept in the catalog."""
-    found = learned([work_of(stage) for stage in stages])
+    works = [work_of(stage) for stage in stages]
+    found = learned(works)
     # As the driver has them: the fixed weight of an expression is already in what it counts.
     micros = {kind: 1e6 * each for kind, each in found.items() if kind not in (TASK, EXPRESSIONS)}
-    told = LearnedWeights(
-        round(time.time(), 3), micros, found.get(EXPRESSIONS, fixed(EXPRESSIONS)) / fixed(EXPRESSIONS)
-    )
+    expressions = found.get(EXPRESSIONS, fixed(EXPRESSIONS)) / fixed(EXPRESSIONS)
+    told = LearnedWeights(round(time.time(), 3), micros, expressions, scale(works))
     catalog.write(lambda connection: write_weights(connection, machine(), told))
     return told

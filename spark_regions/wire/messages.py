@@ -228,11 +228,13 @@ class LearnedWeights(Record, frozen=True):
     :param fitted: when (epoch, in seconds)
     :param micros: of one core on one row, by kind of operator
     :param expressions: by which the fixed weights of expressions are multiplied
+    :param others: by which those of all other operators are
     """
 
     fitted: float
     micros: dict[str, float] = msgspec.field(default_factory=dict)
     expressions: float = 1.0
+    others: float = 1.0
 
 
 class Decision(Answered, frozen=True, tag="decision"):

@@ -18,6 +18,7 @@ from spark_regions.costs.learned import (
     held_out,
     intervals,
     learned,
+    scale,
     scaled,
     work_of,
 )
@@ -182,6 +183,7 @@ def test_weights_are_fitted_again_when_enough_stages_ran(session):
     assert first is not None and first.micros["HashAggregateExec"] == pytest.approx(0.6, rel=0.4)
     assert TASK not in first.micros and EXPRESSIONS not in first.micros
     assert first.expressions == pytest.approx(2.0, rel=0.5)
+    assert first.others == scale(works(2 * LEAST_STAGES)) != 1.0
     assert refitted(catalog) == first, "nothing ran since"
     put(catalog, stages(2 * REFIT_STAGES, seed=2))
     again = refitted(catalog)

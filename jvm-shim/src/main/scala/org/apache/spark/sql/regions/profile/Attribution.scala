@@ -24,18 +24,19 @@ final case class StagePart(
  * µs of one core on one row, by operator; only their proportions matter here.
  *
  * @param fitted when the planner learned them, as it tells time; 0: they are fixed
- * @param learned by kind; what is not among them has its fixed one
+ * @param learned by kind
  * @param expressions by which [[ExpressionCosts]] are multiplied
+ * @param others by which the fixed weights are multiplied of kinds that are not among them
  */
-final case class Weights(fitted: Double, learned: Map[String, Double], expressions: Double) {
+final case class Weights(fitted: Double, learned: Map[String, Double], expressions: Double, others: Double) {
   def apply(part: StagePart): Double =
-    learned.getOrElse(part.kind, Weights.fixed(part.kind)) + part.expressions * expressions
+    learned.getOrElse(part.kind, Weights.fixed(part.kind) * others) + part.expressions * expressions
 
   def name: String = if (fitted == 0) "fixed" else s"learned ${Instant.ofEpochSecond(fitted.toLong)}"
 }
 
 object Weights {
-  val fixed: Weights = Weights(0, Map.empty, 1)
+  val fixed: Weights = Weights(0, Map.empty, 1, 1)
 
   def fixed(kind: String): Double = Policy.operatorWeights.getOrElse(kind,
     if (kind.contains("Python") || kind.contains("Pandas") || kind.contains("Arrow")) Policy.pythonWeight

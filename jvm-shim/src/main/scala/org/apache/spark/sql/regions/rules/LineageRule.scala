@@ -142,7 +142,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
     answer.foreach(_.millis.foreach { case (name, millis) => notes.took(s"planner.$name", millis) })
     answer.foreach(
       _.weights.foreach { told =>
-        runtime.profile.weights = Weights(told.fitted, told.micros, told.expressions)
+        runtime.profile.weights = Weights(told.fitted, told.micros, told.expressions, told.others)
       })
     answer match {
       case Left(refusal) =>
