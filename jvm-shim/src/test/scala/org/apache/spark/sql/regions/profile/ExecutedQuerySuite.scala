@@ -112,8 +112,9 @@ class ExecutedQuerySuite extends munit.FunSuite {
     assert(longest.get("seconds").asDouble > 0.15, longest.toString)
     assert(longest.get("cpuSeconds").asDouble < longest.get("seconds").asDouble, "it slept")
     val rows = longest.get("rows")
-    assertEquals(rows.get("FilterExec").asDouble, 10000.0)
-    assert(rows.has("FileSourceScanExec") && rows.has("ShuffleExchangeExec") && rows.has("HashAggregateExec"))
+    assert(rows.get("FilterExec").asDouble >= 200)
+    assertEquals(rows.get("FilterExec"), rows.get("FileSourceScanExec"))
+    assert(rows.has("ShuffleExchangeExec") && rows.has("HashAggregateExec"))
     assert(!rows.has("ShuffleExchangeExec.read"), "it wrote what the next stage read")
     assert(longest.get("expressionMicros").asDouble > 100, "a function on each row")
     assert(event.get("stages").elements.asScala.forall(_.get("seconds").asDouble >= 0.02))
@@ -128,12 +129,11 @@ class ExecutedQuerySuite extends munit.FunSuite {
 
   test("texts are as wide as a shuffle counted them, in other operators, too") {
     val wide = facts.withColumn("text", concat(lit("x" * 500), col("k"))).where("length(text) > 9")
-    val event = executed(wide.groupBy("text").agg(sum("v").as("s")).where("s > 0").collect())
+    val event = executed(wide.join(names, "k").select("text", "name").collect())
     val top = nodes(event).head
-    assertEquals(top.get("operator").asText, "Filter")
-    assertEquals(top.get("rows").asLong, 100L)
-    val counted = 100L * 500
-    assert(top.get("bytes").asLong > counted && top.get("bytes").asLong < 1.3 * counted, top.toString)
+    assertEquals(top.get("rows").asLong, 10000L)
+    val counted = 10000L * 500
+    assert(top.get("bytes").asLong > counted && top.get("bytes").asLong < 1.2 * counted, top.toString)
   }
 
   test("a projection passes its child's rows; bytes are known where rows are") {
