@@ -41,6 +41,7 @@ BENCHMARKS = {
     "skew_simulation": "",
     "ui": "",
     "catalog": "",
+    "costs_learned": "",
 }
 """Each with the module that has it among others; empty: one of its own name."""
 
@@ -111,6 +112,10 @@ HEADLINES: dict[str, tuple[tuple[str, str, str], ...]] = {
     "slow_groups": (
         ("later_ours_over_aqe", "slow Python functions of groups, a later run, ours / adaptive execution", ""),
         ("first_ours_over_aqe", "the same, the first run", ""),
+    ),
+    "costs_learned": (
+        ("median_error", "held-out stages, seconds predicted by weights, relative error", ""),
+        ("mean_error", "the same, mean", ""),
     ),
     "skew_simulation": (
         ("largest_ours_over_bound", "simulated makespan / bound, where rows may be spread", ""),

@@ -50,14 +50,20 @@ OPERATOR_WEIGHTS = {
     "ExpandExec": 0.1,
     "GenerateExec": 0.3,
     "ShuffleExchangeExec": 0.4,
+    "ShuffleExchangeExec.read": 0.4,
     "BroadcastExchangeExec": 0.2,
+    "BroadcastExchangeExec.read": 0.2,
     "TakeOrderedAndProjectExec": 0.1,
     "TeeExec": 0.6,
     "UnionExec": 0.0,
 }
 PYTHON_WEIGHT = 3.0
 OTHER_WEIGHT = 0.2
-"""µs of one core on one row, by which a stage's time is divided over its operators; only their proportions matter."""
+"""µs of one core on one row, by which a stage's time is divided over its operators until others are learned; only their
+proportions matter."""
+TIMED_STAGE_LEAST_MILLIS = 20
+TIMED_STAGES_MOST = 30
+"""Of all tasks of a stage that tells what rows cost, and stages of one query."""
 
 REGEX_MICROS = 0.8
 FIND_MICROS = 0.3

@@ -14,7 +14,7 @@ from spark_regions.costs.rates import (
 from spark_regions.dag.plan import Plan, RepeatedSubplan
 from spark_regions.dag.records import GraphView
 from spark_regions.stats.cardinality import FILTERED, guessed_rows
-from spark_regions.stats.estimate import Estimate
+from spark_regions.stats.estimate import Estimate, total
 from spark_regions.stats.operators import bytes_of
 
 SHUFFLE_ROW_BYTES = 64.0
@@ -31,16 +31,23 @@ class SharingCosts:
     :param apart: to compute it that often
     :param once: to compute it for all places
     :param moved: to write it to a shuffle, and to read it at each place
+    :param confidence: in what computing it takes
     """
 
     times: float
     apart: float
     once: float
     moved: float
+    confidence: float = 1.0
 
     @property
     def saving(self) -> float:
         return self.apart - self.once - self.moved - SHARED_STAGE_SECONDS
+
+    @property
+    def least_saving(self) -> float:
+        """At the lower end of what computing it less often saves."""
+        return Estimate(self.apart - self.once, self.confidence).low - self.moved - SHARED_STAGE_SECONDS
 
     def __str__(self) -> str:
         return (
@@ -92,7 +99,8 @@ def measured(
     one = sum(work.get(below, 0.0) for first in firsts for below in plan.below(first)) / len(firsts)
     once = together(plan, firsts, work)
     moved = _moved(size, repeated, len(firsts), parallelism)
-    return SharingCosts(apart / one if one else 1.0, wall * apart, wall * once, moved)
+    confidence = total(own[n] for n in plan.under(repeated.nodes) if n in own).confidence
+    return SharingCosts(apart / one if one else 1.0, wall * apart, wall * once, moved, confidence)
 
 
 def guessed(plan: Plan, repeated: RepeatedSubplan, parallelism: int) -> SharingCosts | None:

@@ -42,6 +42,7 @@ class Draft:
     :param seconds: to compute each node with what can be loaded
     :param least_seconds: to compute each node without any load, copies of a subplan once
     :param gains: what loading each match saves now, in seconds
+    :param least_gains: the same at the lower end, of entries that nobody has read before
     :param eligible: nodes that may be stored, measured or not
     :param candidates: what could be stored, with its numbers
     :param private: what only this application could use again
@@ -63,6 +64,7 @@ class Draft:
     seconds: Seconds = field(default_factory=_nothing)
     least_seconds: Seconds = field(default_factory=_nothing)
     gains: Mapping[int, float] = field(default_factory=_nothing)
+    least_gains: Mapping[int, float] = field(default_factory=_nothing)
     eligible: frozenset[int] = frozenset()
     candidates: tuple[MaterializationCandidate, ...] = ()
     private: tuple[MaterializationCandidate, ...] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from spark_regions.dag.plan import Plan, Signature
 from spark_regions.matching.subsumes import Match
@@ -57,6 +57,11 @@ class MaterializationCandidate:
         return self.recompute.value - self.read_seconds
 
     @property
+    def least_benefit(self) -> float:
+        """The same of the lower end of what computing it takes."""
+        return self.recompute.low - self.read_seconds
+
+    @property
     def uses(self) -> float:
         return max(self.expected, self.session)
 
@@ -88,6 +93,7 @@ class StrategyInput:
     :param gains: what loading it saves now, in seconds
     :param candidates: what could be stored
     :param eligible: nodes that may be stored, measured or not
+    :param least_gains: what loading it saves at the lower end, where that matters
     """
 
     plan: Plan
@@ -95,6 +101,7 @@ class StrategyInput:
     gains: Mapping[int, float]
     candidates: tuple[MaterializationCandidate, ...]
     eligible: frozenset[int]
+    least_gains: Mapping[int, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

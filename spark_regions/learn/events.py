@@ -20,6 +20,7 @@ from spark_regions.runs.run_planner import RunPlanner
 from spark_regions.stats.shared_runs import run_of
 from spark_regions.store.admission import contradicts, supersedes
 from spark_regions.store.operator_graph import OperatorGraph
+from spark_regions.store.timed_stages import encoded
 from spark_regions.wire import actions as wire
 from spark_regions.wire.messages import Abandoned, Committed, Executed, Invalid, RanLoad, Released
 
@@ -120,6 +121,8 @@ class Learning:
         absent = loaded | shared | (query.nodes_of(wire.ReadPersisted, wire.Persist) if query else set())
         seen = observation_of(event, query.plan if query else None, absent)
         self.graph.record(seen.fill, seen.private, seen.demanded)
+        if event.stages:
+            self.graph.record_timed(encoded(event.stages))
         if query is not None:
             self._step(query, event, absent, runs)
             alone = all(isinstance(action, wire.Share) for action in query.actions)

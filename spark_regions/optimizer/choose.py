@@ -18,7 +18,9 @@ from spark_regions.optimizer.strategies.antichain import best_antichain
 def choose(question: Question, draft: Draft) -> Draft:
     """Before all that is done beside loads and stores: these save most, and what is below a load does not run."""
     confs = question.confs
-    given = StrategyInput(question.plan, draft.matches, draft.gains, draft.candidates, draft.eligible)
+    given = StrategyInput(
+        question.plan, draft.matches, draft.gains, draft.candidates, draft.eligible, draft.least_gains
+    )
     try:
         selection = strategy(confs.strategy if confs.recycle else "off")(given)
     except StrategyUnknown as error:

@@ -18,11 +18,19 @@ def price(question: Question, draft: Draft) -> Draft:
     uncached = recompute_seconds(plan, alone, cores, inclusive_seconds=whole, lower_bounds=lower_bounds)
     reads = {number: found.seconds for number, found in draft.matches.items()}
     gains = {number: seconds_of(uncached, number) - read for number, read in reads.items()}
+    # What was read before is known to save, and by how much loads contradict it is counted.
+    least_gains = {
+        number: uncached[number].low - found.seconds
+        for number, found in draft.matches.items()
+        if number in uncached and not found.entry.uses
+    }
     cached = recompute_seconds(plan, alone, cores, cut_points=reads, inclusive_seconds=whole) if reads else uncached
     least = uncached
     if len({node.copy for node in plan.nodes.values()}) < len(plan.nodes):
         least = recompute_seconds(plan, alone, cores, inclusive_seconds=whole, lower_bounds=lower_bounds, reused=True)
-    return replace(draft, uncached_seconds=uncached, seconds=cached, least_seconds=least, gains=gains)
+    return replace(
+        draft, uncached_seconds=uncached, seconds=cached, least_seconds=least, gains=gains, least_gains=least_gains
+    )
 
 
 def seconds_of(known: Seconds, node: int) -> float:

@@ -78,7 +78,7 @@ def _pays(costs: SharingCosts, reason: str) -> bool:
     least = max(MIN_BENEFIT_SECONDS, MIN_SHARE * costs.apart)
     if reason != "SHARED":
         least = max(MIN_GUESS_SECONDS, MIN_GUESS_SHARE * costs.apart)
-    return costs.saving >= least
+    return costs.saving >= least and costs.least_saving > 0
 
 
 def _disjoint(plan: Plan, ranked: list[tuple[RepeatedSubplan, CommonSubplan]]) -> list[CommonSubplan]:

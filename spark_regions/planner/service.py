@@ -288,7 +288,9 @@ class Service:
             threading.Thread(target=self._keep_house, name="housekeeping", daemon=True).start()
 
     def _keep_house(self) -> None:
-        """Calibrate once, then beat and sweep for as long as the application lives."""
+        """Calibrate once, then beat, sweep and learn for as long as the application lives."""
+        from spark_regions.store.weights import refitted
+
         with contextlib.suppress(Exception):
             self._calibrate()
         wall, steady = time.time(), time.monotonic()
@@ -311,6 +313,7 @@ class Service:
                     from spark_regions.store.graph import prune
 
                     session.store.catalog.write(prune)
+                session.weights = refitted(session.store.catalog)
             except StoreError as error:
                 log.warning("housekeeping: %s", error)
             except Exception:

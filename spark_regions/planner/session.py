@@ -31,6 +31,7 @@ from spark_regions.skew.key_frequencies import key_frequencies
 from spark_regions.store.entries import entries_on
 from spark_regions.store.operator_graph import OperatorGraph
 from spark_regions.store.store import Run, Store
+from spark_regions.store.timed_stages import learned_weights, machine
 from spark_regions.wire import actions as wire
 from spark_regions.wire import messages as told
 from spark_regions.wire.messages import Confs, Decide, DecideAgain, Decision, Event, NodeDecline
@@ -79,6 +80,8 @@ class Session:
         self.queries = OpenQueries()
         self.learning = Learning(graph, self.effects, self.queries)
         self.ttl_seconds = 0.0
+        self.weights = store.catalog.read(lambda connection: learned_weights(connection, machine()))
+        self._divided_by = 0.0
         self._decided = 0
         self._asked: OrderedDict[int, Decide] = OrderedDict()
 
@@ -124,6 +127,7 @@ class Session:
         match event:
             case told.Executed():
                 self._asked.pop(event.query, None)
+                self._divided_by = event.fitted
                 self.learning.executed(event, runs)
             case told.Committed():
                 self.learning.committed(event, self._kept)
@@ -209,7 +213,10 @@ class Session:
 
     def _answer(self, actions: Iterable[wire.Action], declines: Iterable[Decline]) -> Decision:
         told_of = tuple(NodeDecline(d.node, d.code, d.detail) for d in list(declines)[:MAX_DECLINES])
-        return Decision(tuple(actions), told_of, tuple(self.store.take_sweep()))
+        weights = self.weights
+        if weights is not None and weights.fitted == self._divided_by:
+            weights = None
+        return Decision(tuple(actions), told_of, tuple(self.store.take_sweep()), weights=weights)
 
 
 def _observed(draft: Draft) -> list[Decline]:

@@ -12,14 +12,15 @@ import sqlalchemy as sa
 
 from spark_regions.dag.records import EdgeUse, OperatorStatistics, StatisticsKey
 from spark_regions.store.records import from_variant, to_variant
-from spark_regions.store.schema import CALIBRATION, EDGE, ENTRY, OPERATOR, RUN, STAGE, STAGE_KEYS
+from spark_regions.store.schema import CALIBRATION, EDGE, ENTRY, OPERATOR, RUN, STAGE, STAGE_KEYS, TIMED_STAGE
 from spark_regions.store.stages import StageKey, prune_stages
 from spark_regions.store.steps import write_steps
+from spark_regions.store.timed_stages import machine, prune_timed
 
 KEEP_RUNS = 1000
 KEEP_OPERATORS = 200_000
 _CHUNK = 300
-_ROWS = ("variants", "edges", "steps", "stages", "stage_keys")
+_ROWS = ("variants", "edges", "steps", "stages", "stage_keys", "timed")
 _KIN = 200
 
 
@@ -31,6 +32,7 @@ class Batch:
     :param steps: queries of this run by position
     :param stages: what reduce stages took
     :param stage_keys: their heaviest keys
+    :param timed: what stages of each shape took on this machine
     """
 
     variants: dict[StatisticsKey, OperatorStatistics] = field(default_factory=dict)
@@ -40,6 +42,7 @@ class Batch:
     steps: dict[int, bytes] = field(default_factory=dict)
     stages: dict[StageKey, bytes] = field(default_factory=dict)
     stage_keys: dict[StageKey, bytes] = field(default_factory=dict)
+    timed: dict[str, bytes] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self.calibration or self.queries) or any(getattr(self, name) for name in _ROWS)
@@ -123,6 +126,8 @@ def write_batch(connection: sa.Connection, batch: Batch, run: int) -> None:
     for table, bodies in ((STAGE, batch.stages), (STAGE_KEYS, batch.stage_keys)):
         for (shape, lineage), body in bodies.items():
             _upsert(connection, table, {"shape": shape, "lineage": lineage}, {"body": body, "last": now})
+    for shape, body in batch.timed.items():
+        _upsert(connection, TIMED_STAGE, {"machine": machine(), "shape": shape}, {"body": body, "last": now})
     for (location, name), value in batch.calibration.items():
         _upsert(connection, CALIBRATION, {"location": location, "name": name}, {"value": value, "updated": now})
     if batch.queries:
@@ -139,6 +144,7 @@ def prune(connection: sa.Connection) -> None:
         oldest = sa.select(OPERATOR.c.id).order_by(OPERATOR.c.last).limit(count - KEEP_OPERATORS)
         connection.execute(sa.delete(OPERATOR).where(OPERATOR.c.id.in_(oldest)))
     prune_stages(connection)
+    prune_timed(connection)
 
 
 _BY_LINEAGE = sa.select(OPERATOR).where(OPERATOR.c.lineage.in_(sa.bindparam("lineages", expanding=True)))

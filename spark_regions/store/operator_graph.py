@@ -108,6 +108,12 @@ class OperatorGraph:
             self._pending.stage_keys[(shape, lineage)] = body
         self._wake.set()
 
+    def record_timed(self, stages: Mapping[str, bytes]) -> None:
+        """Keep what stages took on this machine, by shape."""
+        with self._lock:
+            self._pending.timed.update(stages)
+        self._wake.set()
+
     def stage_keys(self, shape: str, lineage: str) -> bytes | None:
         """The heaviest keys of a stage with these operators on these very rows."""
         with self._lock:
@@ -213,6 +219,7 @@ class OperatorGraph:
         self._pending.steps |= later.steps
         self._pending.stages |= later.stages
         self._pending.stage_keys |= later.stage_keys
+        self._pending.timed |= later.timed
 
     def _view(self, connection: sa.Connection, lineages: set[str], cores: set[str], window: int) -> GraphView:
         changes = self.catalog.changes(connection)

@@ -21,7 +21,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-HEAD = "0006"
+HEAD = "0007"
 METADATA = MetaData(
     naming_convention={
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -117,6 +117,16 @@ STEP = Table(
 )
 
 STAGE, STAGE_KEYS = _of_stages("stage"), _of_stages("stage_keys")
+
+TIMED_STAGE = Table(
+    "timed_stage",
+    METADATA,
+    Column("machine", String(128), nullable=False),
+    Column("shape", _DIGEST, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Column("last", Float, nullable=False),
+    PrimaryKeyConstraint("machine", "shape"),
+)
 
 ENTRY = Table(
     "entry",

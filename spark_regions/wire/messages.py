@@ -223,12 +223,27 @@ class NumberedRegions(Record, frozen=True):
     regions: tuple[Region, ...] | None = None
 
 
+class LearnedWeights(Record, frozen=True):
+    """
+    :param fitted: when (epoch, in seconds)
+    :param micros: of one core on one row, by kind of operator
+    :param expressions: by which the fixed weights of expressions are multiplied
+    :param others: by which those of all other operators are
+    """
+
+    fitted: float
+    micros: dict[str, float] = msgspec.field(default_factory=dict)
+    expressions: float = 1.0
+    others: float = 1.0
+
+
 class Decision(Answered, frozen=True, tag="decision"):
     """
     :param sweep: locations of evicted entries whose files the driver must delete
     :param offer: the driver is to ask again, with so many of the query's DataFrames
     :param again: the run is still being planned; the driver is to ask again
     :param millis: of the parts of deciding
+    :param weights: where the driver divides by others, as its last `executed` told
     """
 
     actions: tuple[Action, ...] = ()
@@ -238,6 +253,7 @@ class Decision(Answered, frozen=True, tag="decision"):
     offer: int = 0
     again: bool = False
     millis: dict[str, float] = msgspec.field(default_factory=dict)
+    weights: LearnedWeights | None = None
 
 
 class Announce(Asked, frozen=True, tag="announce"):
@@ -474,10 +490,27 @@ class RanLoad(Record, frozen=True):
     bytes: Long | None = None
 
 
+class TimedStage(Record, frozen=True):
+    """What the tasks of a stage took, and what went through its operators.
+
+    :param measured_seconds: what operators measured of their own time
+    :param rows: by kind of operator; of what a stage reads that another one wrote, with `.read` behind
+    :param expression_micros: what their expressions take by fixed weights
+    """
+
+    seconds: float
+    cpu_seconds: float = 0.0
+    measured_seconds: float = 0.0
+    tasks: int = 1
+    rows: dict[str, float] = msgspec.field(default_factory=dict)
+    expression_micros: float = 0.0
+
+
 class Executed(Told, frozen=True, tag="executed"):
     """A query has ended.
 
     :param outcome: "ok" or "failed"
+    :param fitted: of the weights by which the seconds of a stage were divided over its nodes; 0: fixed ones
     """
 
     query: Long
@@ -486,6 +519,8 @@ class Executed(Told, frozen=True, tag="executed"):
     task_seconds: float = 0.0
     nodes: tuple[RanNode, ...] = ()
     loads: tuple[RanLoad, ...] = ()
+    stages: tuple[TimedStage, ...] = ()
+    fitted: float = 0.0
 
 
 class Committed(Told, frozen=True, tag="committed"):

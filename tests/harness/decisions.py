@@ -2,8 +2,8 @@
 
 A plan is one node a line, indented below its parent: `1 Join sales(a, b) where f`, with `private`, `unstorable` or
 `20 bytes` (of a row) behind. What the graph has seen: `Join sales(a, b): 4 s, 1 MB, 1000 rows, 2 times`. An entry:
-`e1 sales(a, b) where f: 1 MB, 5 s`. A DataFrame: `s0 at 1 sales(a, b, c): seen 2, held, 30 bytes`. A repeated subplan:
-`2, 5 sales(a, b)`. Every filter reads column `a`. Names of operators' rows stand for digests.
+`e1 sales(a, b) where f: 1 MB, 5 s, 2 reads`. A DataFrame: `s0 at 1 sales(a, b, c): seen 2, held, 30 bytes`. A repeated
+subplan: `2, 5 sales(a, b)`. Every filter reads column `a`. Names of operators' rows stand for digests.
 """
 
 from __future__ import annotations
@@ -143,6 +143,7 @@ def _entry(line: str) -> Entry:
         name, signed.lineage, signed.core, signed.conjuncts, signed.columns, f"file:///{name}", state, 1000,
         int(_number(rest, "MB", 1.0) * 1e6), 0.0, 0.0, recompute_seconds=_number(rest, "s", 5.0),
         contradictions=int(_number(rest, "disappointments", 0)), persisted="persisted" in rest,
+        uses=int(_number(rest, "reads", 0)),
     )  # fmt: skip
 
 

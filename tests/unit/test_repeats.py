@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_regions.costs.rates import Rates
-from spark_regions.costs.sharing import computed, guessed, together
+from spark_regions.costs.sharing import SharingCosts, computed, guessed, together
 from spark_regions.costs.sharing import measured as measured_costs
 from spark_regions.dag.plan import RepeatedSubplan, parse_plan
 from spark_regions.dag.running_statistics import RunningStatistics
@@ -18,7 +18,7 @@ from spark_regions.decision.draft import Draft
 from spark_regions.decision.question import Confs, Question
 from spark_regions.decision.values import PlannedMaterialization, unmeasured
 from spark_regions.errors import InvalidRequest
-from spark_regions.optimizer.share import share
+from spark_regions.optimizer.share import _pays, share
 from spark_regions.stats.estimate import Estimate
 from spark_regions.stats.shared_runs import run_of
 from spark_regions.wire.messages import SignedQuery
@@ -312,3 +312,12 @@ def test_a_group_that_breaks_the_protocol(change):
     assert parsed(raw).repeated[0].nodes == (1, 2)
     with pytest.raises((InvalidRequest, msgspec.ValidationError)):
         parsed(raw | change)
+
+
+def test_sharing_pays_at_the_lower_end_of_what_it_saves():
+    """Computed twice in 10 s, once in 5 s, moved in 3.2 s: half trusted, 0.5 s are saved at least, at a fifth none."""
+    sure = SharingCosts(2.0, 10.0, 5.0, 3.2)
+    assert sure.least_saving == sure.saving == pytest.approx(1.75)
+    assert replace(sure, confidence=0.5).least_saving == pytest.approx(0.5)
+    assert _pays(replace(sure, confidence=0.5), "SHARED")
+    assert not _pays(replace(sure, confidence=0.2), "SHARED")

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from builders import chain, decided, entry, lineage, plan, signature, variant, view_of
 
 from spark_regions.dag.plan import CandidateDataFrame, Signature
 from spark_regions.decision.question import Confs
-from spark_regions.decision.values import Appraisal, Decline, MaterializationCandidate
+from spark_regions.decision.values import Appraisal, Decline, MaterializationCandidate, StrategyInput
 from spark_regions.errors import StrategyUnknown
-from spark_regions.optimizer.strategies import OURS, strategy
+from spark_regions.optimizer.strategies import OURS, markov, strategy
 from spark_regions.optimizer.strategies.markov import pareto_front
 from spark_regions.optimizer.strategies.ski_rental import ski_rental
 from spark_regions.stats.estimate import Estimate
@@ -53,6 +55,19 @@ def test_ski_rental_stores_when_the_price_is_paid(past, recompute, code):
     else:
         assert isinstance(found, Decline)
         assert found.code == code
+
+
+@pytest.mark.parametrize(("confidence", "stored"), [(1.0, True), (0.5, True), (0.1, False)])
+def test_a_store_pays_at_the_lower_end_of_what_it_saves(confidence, stored):
+    """Two uses of 4.5 s, read in 0.5 s and written in 5 s: at a tenth's confidence they are 2.475 s each."""
+    unsure = replace(point(expected=2.0, write=5.0, past=0.0), recompute=Estimate(4.5, confidence))
+    tree = plan({0: ("Aggregate", unsure.signature, ())})
+    found = markov.choose(StrategyInput(tree, {}, {}, (unsure,), frozenset({0})))
+    assert [candidate.node for candidate, _ in found.stores] == ([0] if stored else [])
+    if not stored:
+        assert [(d.code, d.detail) for d in found.declines] == [
+            ("NOT_WORTH_WRITING", "2.0 uses of 1.98 s at least, write 5.00 s")
+        ]
 
 
 def test_eq_7():

@@ -50,9 +50,17 @@ def best_antichain(given: StrategyInput, appraise: Appraise) -> Selection:
         if chosen.get(number) != "store":
             declines[(number, stores[number][0].ref)] = Decline(number, place.get(number, "NOT_CHOSEN"))
     for number, gain in given.gains.items():
-        if gain < MIN_BENEFIT_SECONDS and number not in chosen:
-            declines[(number, "load")] = Decline(number, "LOAD_NOT_CHEAPER", f"{gain:.2f} s")
+        if number not in chosen and not _pays(given, number):
+            least = given.least_gains.get(number, gain)
+            detail = f"{gain:.2f} s" + (f", at least {least:.2f} s" if gain >= MIN_BENEFIT_SECONDS else "")
+            declines[(number, "load")] = Decline(number, "LOAD_NOT_CHEAPER", detail)
     return Selection(loads, tuple(taken), tuple(declines.values()))
+
+
+def _pays(given: StrategyInput, number: int) -> bool:
+    """Whether a load saves something worth while, and the lower end of its saving is none of a loss."""
+    gain = given.gains[number]
+    return gain >= MIN_BENEFIT_SECONDS and given.least_gains.get(number, gain) > 0
 
 
 def too_cheap(point: MaterializationCandidate) -> Decline | None:
@@ -71,7 +79,7 @@ def ancestry(plan: Plan, chosen: Collection[int]) -> dict[int, str]:
 
 def _solve(given: StrategyInput, stores: Mapping[int, tuple[MaterializationCandidate, Appraisal]]) -> dict[int, str]:
     plan = given.plan
-    gains = {n: gain for n, gain in given.gains.items() if gain >= MIN_BENEFIT_SECONDS}
+    gains = {n: gain for n, gain in given.gains.items() if _pays(given, n)}
     chosen = dict.fromkeys(_antichain(plan, gains), "load")
     under_loads = plan.under(chosen)
     worth = {n: appraisal.gain for n, (_, appraisal) in stores.items() if n not in under_loads}

@@ -23,14 +23,14 @@ def choose(given: StrategyInput) -> Selection:
         gain = expected * point.benefit - point.write_seconds - point.extra_seconds
         if (point.node, point.ref) not in front:
             return Decline(point.node, "NOT_CHOSEN", "another point has more benefit and more probability")
-        if gain > 0:
+        if gain > 0 and expected * point.least_benefit > point.write_seconds + point.extra_seconds:
             return Appraisal(gain, "BENEFIT")
         if isinstance(rented, Appraisal):
             return rented
         return Decline(
             point.node,
             "NOT_WORTH_WRITING",
-            f"{expected:.1f} uses of {point.benefit:.2f} s, write {point.write_seconds:.2f} s",
+            f"{expected:.1f} uses of {point.least_benefit:.2f} s at least, write {point.write_seconds:.2f} s",
         )
 
     return replace(best_antichain(given, markov), first_uses=True)

@@ -121,6 +121,7 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
       "planner.rssBytes" -> live.map(_.rssBytes.toString).getOrElse(""),
       "planner.reasons" -> live.map(told).getOrElse(""),
       "planner.observationsDropped" -> client.observationsDropped.toString,
+      "planner.weights" -> profile.weights.name,
       "store.dir" -> RegionsRuntime.storeDir(sc),
       "store.entries" -> live.map(_.entries.toString).getOrElse(""),
       "store.bytes" -> live.map(_.bytes.toString).getOrElse(""),

@@ -1,5 +1,7 @@
 package org.apache.spark.sql.regions.profile
 
+import java.time.Instant
+
 import org.apache.spark.sql.regions.Policy
 
 /**
@@ -16,8 +18,29 @@ final case class StagePart(
     rows: Double,
     exactSeconds: Double = 0,
     atLeastSeconds: Double = 0,
-    expressions: Double = 0) {
-  def weight: Double = Attribution.weight(kind) + expressions
+    expressions: Double = 0)
+
+/**
+ * µs of one core on one row, by operator; only their proportions matter here.
+ *
+ * @param fitted when the planner learned them, as it tells time; 0: they are fixed
+ * @param learned by kind
+ * @param expressions by which [[ExpressionCosts]] are multiplied
+ * @param others by which the fixed weights are multiplied of kinds that are not among them
+ */
+final case class Weights(fitted: Double, learned: Map[String, Double], expressions: Double, others: Double) {
+  def apply(part: StagePart): Double =
+    learned.getOrElse(part.kind, Weights.fixed(part.kind) * others) + part.expressions * expressions
+
+  def name: String = if (fitted == 0) "fixed" else s"learned ${Instant.ofEpochSecond(fitted.toLong)}"
+}
+
+object Weights {
+  val fixed: Weights = Weights(0, Map.empty, 1, 1)
+
+  def fixed(kind: String): Double = Policy.operatorWeights.getOrElse(kind,
+    if (kind.contains("Python") || kind.contains("Pandas") || kind.contains("Arrow")) Policy.pythonWeight
+    else Policy.otherWeight)
 }
 
 /**
@@ -32,13 +55,11 @@ final case class StagePart(
  */
 object Attribution {
 
-  def weight(kind: String): Double =
-    Policy.operatorWeights.getOrElse(kind,
-      if (kind.contains("Python") || kind.contains("Pandas") || kind.contains("Arrow")) Policy.pythonWeight
-      else Policy.otherWeight)
-
   /** Seconds of each part; they add up to `totalSeconds`. */
-  def split(totalSeconds: Double, parts: IndexedSeq[StagePart]): IndexedSeq[Double] =
+  def split(
+      totalSeconds: Double,
+      parts: IndexedSeq[StagePart],
+      weights: Weights = Weights.fixed): IndexedSeq[Double] =
     if (parts.isEmpty || totalSeconds <= 0) parts.map(_ => 0.0)
     else {
       val exact = parts.map(part => math.max(0, part.exactSeconds))
@@ -47,7 +68,7 @@ object Attribution {
       if (measured >= totalSeconds) exact.map(_ * totalSeconds / measured)
       else {
         val bounds = parts.zip(exact).map { case (part, own) => math.max(0, part.atLeastSeconds - own) }
-        val rest = fill(totalSeconds - measured, parts.map(part => math.max(0, part.rows) * part.weight), bounds)
+        val rest = fill(totalSeconds - measured, parts.map(part => math.max(0, part.rows) * weights(part)), bounds)
         exact.zip(rest).map { case (own, more) => own + more }
       }
     }

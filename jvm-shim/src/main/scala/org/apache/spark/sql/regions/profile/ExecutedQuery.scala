@@ -4,6 +4,7 @@ import org.apache.spark.sql.catalyst.plans.physical.RangePartitioning
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.exchange._
 import org.apache.spark.sql.execution.window.WindowExecBase
+import org.apache.spark.sql.regions.{Policy, wire}
 import org.apache.spark.sql.regions.exec.{RowBatches, TeeExec}
 
 /** What is known of a node, or of a load, after a run; None where Spark does not count it. */
@@ -16,8 +17,13 @@ final case class Exchanged(kind: String, bytes: Option[Long])
  * The measurements of one execution, put together: operators of the plan that ran, and sums of the stages.
  *
  * @param failed then row counts are those of an unfinished run, and are not reported
+ * @param weights by which a stage's time is divided over its operators
  */
-final class ExecutedQuery(walked: WalkedPlan, stages: Seq[StageSums], failed: Boolean) {
+final class ExecutedQuery(
+    walked: WalkedPlan,
+    stages: Seq[StageSums],
+    failed: Boolean,
+    weights: Weights = Weights.fixed) {
   private val operators = walked.operators
   private val segmentOf: Map[Long, Int] = operators.iterator.flatMap(operator =>
     operator.plan.metrics.iterator.collect {
@@ -48,19 +54,41 @@ final class ExecutedQuery(walked: WalkedPlan, stages: Seq[StageSums], failed: Bo
     rows
   }
 
+  private val partsOf: Seq[(StageSums, IndexedSeq[(Operator, StagePart)])] = stages.map { stage =>
+    val segments = stage.metrics.flatMap(segmentOf.get).toSet
+    stage -> operators.filter(operator => segments(operator.reads) || segments(operator.writes))
+      .map(operator => operator -> part(operator, stage, segments))
+  }
+
   private val secondsOf: Array[Double] = {
     val seconds = Array.fill(operators.size)(0.0)
-    stages.foreach { stage =>
-      val segments = stage.metrics.flatMap(segmentOf.get).toSet
-      val parts = operators.filter(operator => segments(operator.reads) || segments(operator.writes))
-        .map(operator => operator -> part(operator, stage, segments))
-      parts.map(_._1).zip(Attribution.split(stage.seconds, parts.map(_._2)))
+    partsOf.foreach { case (stage, parts) =>
+      parts.map(_._1).zip(Attribution.split(stage.seconds, parts.map(_._2), weights))
         .foreach { case (operator, share) => seconds(operator.index) += share }
     }
     seconds
   }
 
   def taskSeconds: Double = stages.map(_.seconds).sum
+  def fitted: Double = weights.fitted
+
+  /** What the stages took, those that tell something of what rows cost: the longest, and of an unfinished run none. */
+  def timed: Seq[wire.TimedStage] =
+    if (failed) Nil
+    else partsOf
+      .collect {
+        case (stage, parts) if stage.seconds * 1000 >= Policy.timedStageLeastMillis && parts.nonEmpty =>
+          val own = parts.map(_._2)
+          wire.TimedStage(
+            stage.seconds,
+            stage.cpuSeconds,
+            math.min(stage.seconds, own.map(_.exactSeconds).sum),
+            stage.tasks,
+            own.groupMapReduce(_.kind)(_.rows)(_ + _),
+            own.map(part => part.rows * part.expressions).sum
+          )
+      }
+      .sortBy(-_.seconds).take(Policy.timedStagesMost)
 
   /** By node id, of those that ran. */
   lazy val nodes: Map[Int, Observed] = {
@@ -173,7 +201,9 @@ final class ExecutedQuery(walked: WalkedPlan, stages: Seq[StageSums], failed: Bo
       (if (segments(operator.writes)) seconds("shuffleWriteTime", 1e9) else 0) +
       (if (segments(operator.reads)) seconds("fetchWaitTime", 1e3) else 0)
     val atLeast = seconds("scanTime", 1e3) + seconds("pythonProcessingTime", 1e3)
-    StagePart(operator.kind, math.max(in, out), exact, atLeast, ExpressionCosts(operator.plan))
+    val reads = operator.reads != operator.writes && segments(operator.reads)
+    val kind = if (reads) operator.kind + ExecutedQuery.reading else operator.kind
+    StagePart(kind, math.max(in, out), exact, atLeast, ExpressionCosts(operator.plan))
   }
 
   private def stageRows(operator: Operator, stage: StageSums): Double =
@@ -187,6 +217,7 @@ final class ExecutedQuery(walked: WalkedPlan, stages: Seq[StageSums], failed: Bo
 }
 
 object ExecutedQuery {
+  private val reading = ".read"
   private val writeMetrics = Set("dataSize", "shuffleBytesWritten", "shuffleRecordsWritten", "shuffleWriteTime")
 
   def isWriteMetric(name: String): Boolean = writeMetrics(name)

@@ -4,6 +4,7 @@ import scala.collection.mutable
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.scheduler._
+import org.apache.spark.sql.catalyst.expressions.ExprId
 import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.execution.ui.{SparkListenerSQLExecutionEnd, SparkListenerSQLExecutionStart}
 import org.apache.spark.sql.regions.{Guard, wire}
@@ -19,6 +20,9 @@ final class ProfileListener(
     extends SparkListener with Logging {
   val metrics = new StageMetrics
   val ends = new QueryEnds
+
+  /** As the planner told them last. */
+  @volatile var weights: Weights = Weights.fixed
 
   private val executionsKept = 1000
   private val stagesOf = mutable.LinkedHashMap.empty[Long, mutable.LinkedHashMap[Int, StageSums]]
@@ -68,7 +72,7 @@ final class ProfileListener(
       for (number <- walked.query) {
         try {
           registry.get(number).foreach { query =>
-            val executed = new ExecutedQuery(walked, sums.values.toSeq, failed)
+            val executed = new ExecutedQuery(walked, sums.values.toSeq, failed, weights)
             val event = ProfileListener.event(query, executed, end.duration / 1e9, failed)
             observe(event)
             ran(event, RanPlans((number +: walked.queries).distinct, executed.loads), end.executionId)
@@ -96,12 +100,21 @@ final case class RanPlans(queries: Seq[Long], loads: Map[LoadMark, Observed])
 
 object ProfileListener {
 
+  /** Of each text column of which a shuffle counted bytes; of several such shuffles, the one with the fewest texts tells most. */
+  private def textBytes(nodes: Seq[RegisteredNode], observed: Map[Int, Observed]): Map[ExprId, Double] =
+    nodes.filter(_.texts.nonEmpty).sortBy(-_.texts.size).flatMap { node =>
+      val each = for (own <- observed.get(node.id); rows <- own.rows if rows > 0; bytes <- own.bytes)
+        yield math.max(1.0, (bytes.toDouble / rows - node.fixedBytes) / node.texts.size)
+      each.toSeq.flatMap(width => node.texts.map(_ -> width))
+    }.toMap
+
   /** The `executed` event of docs/protocol.md. */
   def event(query: RegisteredQuery, ran: ExecutedQuery, seconds: Double, failed: Boolean): wire.Executed = {
     val observed = ran.nodes
     // Equal lineage means equal rows: what a reused exchange skipped is known from where it was computed.
     val rowsByLineage = query.nodes.flatMap(node =>
       node.signature.flatMap(signature => observed.get(node.id).flatMap(_.rows).map(signature.lineage -> _))).toMap
+    val texts = textBytes(query.nodes, observed)
     val nodes = query.nodes.map { node =>
       val own = observed.get(node.id)
       val rows = own.flatMap(_.rows).orElse(node.signature.flatMap(signature => rowsByLineage.get(signature.lineage)))
@@ -115,7 +128,7 @@ object ProfileListener {
         node.signature.toSeq.flatMap(_.conjuncts),
         node.signature.toSeq.flatMap(_.columns),
         rows,
-        own.flatMap(_.bytes).orElse(rows.map(_ * node.rowBytes)),
+        own.flatMap(_.bytes).orElse(rows.map(counted => (counted * node.rowBytes(texts)).toLong)),
         own.flatMap(_.seconds),
         ran.regions.get(node.id),
         exchanged.map(_.kind),
@@ -131,6 +144,7 @@ object ProfileListener {
         found.flatMap(_.rows).headOption,
         found.flatMap(_.bytes).headOption)
     }
-    wire.Executed(query.query, if (failed) "failed" else "ok", seconds, ran.taskSeconds, nodes, loads)
+    val outcome = if (failed) "failed" else "ok"
+    wire.Executed(query.query, outcome, seconds, ran.taskSeconds, nodes, loads, ran.timed, ran.fitted)
   }
 }

@@ -4,11 +4,13 @@ import java.util.concurrent.CopyOnWriteArrayList
 
 import scala.jdk.CollectionConverters._
 
+import org.apache.spark.sql.catalyst.expressions.ExprId
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.QueryExecution
-import org.apache.spark.sql.regions.{BoundedMap, Guard, Signature, SignedPlan, Tags}
+import org.apache.spark.sql.regions.{BoundedMap, Guard, Signature, SignedNode, SignedPlan, Tags}
+import org.apache.spark.sql.types.{BinaryType, StringType}
 
 /** A load that the plan was given: `relation` takes the place of `node`, or is another copy of what does. */
 final case class LoadUse(entry: String, node: Int, relation: LogicalPlan)
@@ -22,13 +24,41 @@ final case class StoreUse(entry: String, node: Int)
 /** A persisted result that a query computes or reads; `release`: nothing later is expected to read it. */
 final case class PersistUse(entry: String, release: Boolean)
 
-/** What is kept of a signed node; the plan itself is not held. */
+/**
+ * What is kept of a signed node; the plan itself is not held.
+ *
+ * @param fixedBytes of a row without its texts
+ * @param texts its columns whose width no type tells
+ * @param textBytes what each of them is taken to have before any was seen
+ */
 final case class RegisteredNode(
     id: Int,
     operator: String,
     children: Seq[Int],
     signature: Option[Signature],
-    rowBytes: Long)
+    fixedBytes: Double,
+    texts: Set[ExprId],
+    textBytes: Double) {
+
+  /** Bytes of a row, where some of the texts were seen. */
+  def rowBytes(seen: Map[ExprId, Double]): Double = fixedBytes + texts.toSeq.map(seen.getOrElse(_, textBytes)).sum
+}
+
+object RegisteredNode {
+  def apply(node: SignedNode): RegisteredNode = {
+    val (texts, others) = node.plan.output.partition(each => each.dataType == StringType || each.dataType == BinaryType)
+    val fixed = EstimationUtils.getSizePerRow(others).toDouble
+    val all = EstimationUtils.getSizePerRow(node.plan.output).toDouble
+    RegisteredNode(
+      node.id,
+      node.operator,
+      node.children,
+      node.signature.toOption,
+      fixed,
+      texts.map(_.exprId).toSet,
+      if (texts.isEmpty) 0 else (all - fixed) / texts.size)
+  }
+}
 
 final case class RegisteredQuery(
     query: Long,
@@ -62,9 +92,7 @@ final class QueryRegistry(limit: Int) {
       load.relation.setTagValue(Tags.query, query)
       load.relation.setTagValue(ProfileTags.entry, LoadMark(query, load.node, load.entry))
     }
-    val nodes = signed.nodes.map(node =>
-      RegisteredNode(node.id, node.operator, node.children,
-        node.signature.toOption, EstimationUtils.getSizePerRow(node.plan.output).toLong))
+    val nodes = signed.nodes.map(RegisteredNode(_))
     queries.put(query,
       RegisteredQuery(query, nodes,
         loads.map(load => LoadMark(query, load.node, load.entry)).distinct, stores.map(_.entry)))

@@ -12,11 +12,16 @@ import org.apache.spark.scheduler.SparkListenerTaskEnd
 final class StageSums(val stageId: Int) {
   private val sums = mutable.LongMap.empty[Long]
   private val partitions = mutable.BitSet.empty
-  private var runMillis = 0L
+  private var runMillis, cpuNanos = 0L
+  private var attempts = 0
 
   def add(end: SparkListenerTaskEnd): Unit = {
     // Failed and duplicate attempts cost time, but bring no rows.
-    if (end.taskMetrics != null) runMillis += end.taskMetrics.executorRunTime
+    attempts += 1
+    if (end.taskMetrics != null) {
+      runMillis += end.taskMetrics.executorRunTime
+      cpuNanos += end.taskMetrics.executorCpuTime
+    }
     val partition = end.taskInfo.partitionId
     if (end.reason == Success && (partition < 0 || partitions.add(partition))) {
       end.taskInfo.accumulables.foreach { accumulable =>
@@ -29,6 +34,8 @@ final class StageSums(val stageId: Int) {
   }
 
   def seconds: Double = runMillis / 1000.0
+  def cpuSeconds: Double = cpuNanos / 1e9
+  def tasks: Int = attempts
   def apply(metric: Long): Option[Long] = sums.get(metric)
   def metrics: Iterator[Long] = sums.keysIterator
 }

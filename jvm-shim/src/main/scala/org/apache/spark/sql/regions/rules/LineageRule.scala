@@ -11,7 +11,7 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.classic
 import org.apache.spark.sql.regions._
 import org.apache.spark.sql.regions.exec.{MaterializedRead, SharedSubplan, Stores, Tee}
-import org.apache.spark.sql.regions.profile.{LoadUse, ProfileTags, StoreUse}
+import org.apache.spark.sql.regions.profile.{LoadUse, ProfileTags, StoreUse, Weights}
 import org.apache.spark.sql.regions.rules.actions.Applying
 
 /**
@@ -140,6 +140,10 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
     notes.plannerSeconds += asked
     notes.took("planner", asked * 1000)
     answer.foreach(_.millis.foreach { case (name, millis) => notes.took(s"planner.$name", millis) })
+    answer.foreach(
+      _.weights.foreach { told =>
+        runtime.profile.weights = Weights(told.fitted, told.micros, told.expressions, told.others)
+      })
     answer match {
       case Left(refusal) =>
         runtime.adaptiveDeadline.missed()

@@ -35,6 +35,18 @@ class AttributionSuite extends munit.FunSuite {
     }
   }
 
+  test("learned weights go before fixed ones, and scale what expressions take") {
+    val weights = Weights(1.0e9, Map(scan -> 0.7), expressions = 2.0, others = 2.0)
+    // 0.7, and twice the fixed 0.05 with twice the 0.1 of expressions
+    val parts = IndexedSeq(StagePart(scan, 1000), StagePart(filter, 1000, expressions = 0.1))
+    val split = Attribution.split(10.0, parts, weights)
+    assertEqualsDouble(split(0), 7.0, 1e-9)
+    assertEqualsDouble(split(1), 3.0, 1e-9)
+    assertEquals(weights.name, "learned 2001-09-09T01:46:40Z")
+    assertEquals(Weights.fixed.name, "fixed")
+    assertEquals(Weights.fixed("ArrowEvalPythonExec"), 3.0)
+  }
+
   test("parts always add up and none is below its bound") {
     val random = new scala.util.Random(7)
     (1 to 2000).foreach { _ =>

@@ -104,6 +104,38 @@ class ExecutedQuerySuite extends munit.FunSuite {
     assertEqualsDouble(seconds(event).sum, event.get("taskSeconds").asDouble, 1e-6)
   }
 
+  test("what each stage took is told, with the rows that went through its operators") {
+    val busy = udf((id: Long) => { Thread.sleep(1); id % 7 })
+    val event = executed(facts.where("id < 200").groupBy(busy(col("id")).as("b")).agg(sum("v")).collect())
+    assertEquals(event.path("fitted").asDouble, 0.0)
+    val longest = event.get("stages").elements.asScala.toSeq.head
+    assert(longest.get("seconds").asDouble > 0.15, longest.toString)
+    assert(longest.get("cpuSeconds").asDouble < longest.get("seconds").asDouble, "it slept")
+    val rows = longest.get("rows")
+    assert(rows.get("FilterExec").asDouble >= 200)
+    assertEquals(rows.get("FilterExec"), rows.get("FileSourceScanExec"))
+    assert(rows.has("ShuffleExchangeExec") && rows.has("HashAggregateExec"))
+    assert(!rows.has("ShuffleExchangeExec.read"), "it wrote what the next stage read")
+    assert(longest.get("expressionMicros").asDouble > 100, "a function on each row")
+    assert(event.get("stages").elements.asScala.forall(_.get("seconds").asDouble >= 0.02))
+  }
+
+  test("of a failed query no stage is told") {
+    val broken =
+      udf((id: Long) => { Thread.sleep(1); if (id == 199) throw new IllegalStateException("broken") else id })
+    val event = executed(intercept[Exception](facts.where("id < 200").select(broken(col("id"))).collect()))
+    assertEquals(event.path("stages").size, 0)
+  }
+
+  test("texts are as wide as a shuffle counted them, in other operators, too") {
+    val wide = facts.withColumn("text", concat(lit("x" * 500), col("k"))).where("length(text) > 9")
+    val event = executed(wide.join(names, "k").select("text", "name").collect())
+    val top = nodes(event).head
+    assertEquals(top.get("rows").asLong, 10000L)
+    val counted = 10000L * 500
+    assert(top.get("bytes").asLong > counted && top.get("bytes").asLong < 1.2 * counted, top.toString)
+  }
+
   test("a projection passes its child's rows; bytes are known where rows are") {
     val event = executed(facts.select((col("v") + 1).as("w")).where("w > 100").collect())
     val count = facts.where("v + 1 > 100").count()
