@@ -8,7 +8,7 @@ from spark_regions.costs.rates import Rates
 from spark_regions.dag.plan import Plan
 from spark_regions.dag.records import Entry, GraphView
 from spark_regions.runs.run_view import RunView
-from spark_regions.wire.messages import Confs
+from spark_regions.wire.messages import Confs, QueryTop
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,7 @@ class Question:
     run: RunView | None = None
     unordered: frozenset[tuple[int, str]] = frozenset()
     subquery: bool = False
+    top: QueryTop | None = None
 
     @property
     def planned(self) -> bool:

@@ -49,6 +49,8 @@ def _fields(entry: Entry, job: str) -> dict[str, Any]:
         "benefit": round(entry.recompute_seconds, 4),
         "predicted": round(entry.predicted_seconds, 4),
         "measured": round(entry.measured_seconds, 4),
+        "measuredUses": entry.measured_uses,
+        "estimated": round(entry.estimated_seconds, 4),
         "contradictions": entry.contradictions,
     }
 

@@ -9,13 +9,13 @@ import org.apache.spark.sql.execution.ui.{SparkListenerSQLExecutionEnd, SparkLis
 import org.apache.spark.sql.regions.{Guard, wire}
 
 /**
- * Follows executions, stages and tasks, and tells `observe` what each signed query really did, and `ran` also which plans of it ran, and in which
- * execution. All on Spark's listener thread, so the maps need no lock.
+ * Follows executions, stages and tasks, and tells `observe` what each signed query really did. Before, `ran` is told also which plans
+ * of it ran, and in which execution, and completes the event. All on Spark's listener thread, so the maps need no lock.
  */
 final class ProfileListener(
     registry: QueryRegistry,
     observe: wire.Event => Unit,
-    ran: (wire.Executed, RanPlans, Long) => Unit = (_, _, _) => ())
+    ran: (wire.Executed, RanPlans, Long) => wire.Executed = (event, _, _) => event)
     extends SparkListener with Logging {
   val metrics = new StageMetrics
   val ends = new QueryEnds
@@ -23,6 +23,10 @@ final class ProfileListener(
   private val executionsKept = 1000
   private val stagesOf = mutable.LinkedHashMap.empty[Long, mutable.LinkedHashMap[Int, StageSums]]
   private val running = mutable.HashMap.empty[Int, StageSums]
+  private val beside = new Concurrency
+
+  /** Executions that have begun so far; odd things may run outside of any. */
+  def begun: Long = beside.begun
 
   override def onJobStart(start: SparkListenerJobStart): Unit = guarded("a job's start") {
     for (properties <- Option(start.properties);
@@ -46,6 +50,7 @@ final class ProfileListener(
     case start: SparkListenerSQLExecutionStart if start.sparkPlanInfo.nodeName.nonEmpty =>
       guarded("an execution's start") {
         stagesOf(start.executionId) = mutable.LinkedHashMap.empty
+        beside.start(start.executionId, start.rootExecutionId.getOrElse(start.executionId))
         if (stagesOf.size > executionsKept) forget(stagesOf.head._1)
       }
     case end: SparkListenerSQLExecutionEnd => guarded("an execution's end") {
@@ -55,8 +60,10 @@ final class ProfileListener(
     case _ =>
   }
 
-  private def forget(execution: Long): Unit =
+  private def forget(execution: Long): Unit = {
+    beside.end(execution)
     stagesOf.remove(execution).foreach(_.keysIterator.foreach(running.remove))
+  }
 
   private def ended(end: SparkListenerSQLExecutionEnd): Unit = {
     val failed = end.executionFailure.isDefined || end.errorMessage.exists(_.nonEmpty)
@@ -69,9 +76,19 @@ final class ProfileListener(
         try {
           registry.get(number).foreach { query =>
             val executed = new ExecutedQuery(walked, sums.values.toSeq, failed)
+            val plans = RanPlans((number +: walked.queries).distinct, executed.loads)
+            val took = plans.queries.flatMap(registry.get).map(_.took)
             val event = ProfileListener.event(query, executed, end.duration / 1e9, failed)
-            observe(event)
-            ran(event, RanPlans((number +: walked.queries).distinct, executed.loads), end.executionId)
+            observe(
+              ran(
+                event.copy(
+                  seconds = math.max(0, event.seconds + took.map(_.beyond).sum),
+                  deciding = took.map(_.seconds).sum,
+                  queries = plans.queries,
+                  alone = beside.alone(end.executionId)),
+                plans,
+                end.executionId
+              ))
           }
         } finally ends.fire(number, qe, failed)
         logDebug(
@@ -83,6 +100,28 @@ final class ProfileListener(
   private def guarded(where: String)(body: => Unit): Unit =
     try body
     catch { case error: Throwable if Guard.isOurs(error) => Guard.warnOnce(where, error) }
+}
+
+/** Which executions ran beside another one; those that one execution started count as one. Of one thread, but for `begun`. */
+private final class Concurrency {
+  private val roots = mutable.LinkedHashMap.empty[Long, Long]
+  private val shared = mutable.HashSet.empty[Long]
+  @volatile private var count = 0L
+
+  def begun: Long = count
+
+  def start(execution: Long, root: Long): Unit = {
+    count += 1
+    roots(execution) = root
+    if (roots.values.exists(_ != root)) shared ++= roots.keys
+  }
+
+  def end(execution: Long): Unit = {
+    roots.remove(execution)
+    shared.remove(execution)
+  }
+
+  def alone(execution: Long): Boolean = !shared(execution)
 }
 
 /**
@@ -131,6 +170,7 @@ object ProfileListener {
         found.flatMap(_.rows).headOption,
         found.flatMap(_.bytes).headOption)
     }
-    wire.Executed(query.query, if (failed) "failed" else "ok", seconds, ran.taskSeconds, nodes, loads)
+    wire.Executed(query.query, if (failed) "failed" else "ok", seconds, ran.taskSeconds, nodes, loads,
+      writeSeconds = ran.writeSeconds)
   }
 }
