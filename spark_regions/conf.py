@@ -321,7 +321,7 @@ CONFS: tuple[Conf, ...] = (
         "share",
         "0",
         "runtime",
-        "Share of the queries in which something was read or shared that run both ways: once they have ended, the driver"
+        "Share of the queries with something read or shared that run both ways: once they have ended, the driver"
         " runs them again as decided and as plain Spark, and compares rows and seconds; the next query waits for that."
         " Of a query whose rows differ nothing is read or stored again (`spark-regions cache off`). Only queries that"
         " collect rows, no writes. See [verified savings](reports.md#verified).",

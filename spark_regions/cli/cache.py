@@ -115,7 +115,9 @@ def lift(lineage: str, location: StoreOptions, yes: bool) -> None:
     with opened(location) as store:
         found = store.catalog.write(lambda connection: trust_again(connection, lineage)) if lineage else []
         if not found:
-            raise StoreError(f"Nothing that starts with {lineage!r} is off. Hint: `spark-regions cache off` lists them.")
+            raise StoreError(
+                f"Nothing that starts with {lineage!r} is off. Hint: `spark-regions cache off` lists them."
+            )
         click.echo(f"Lifted {len(found)}.")
 
 

@@ -60,19 +60,21 @@ class OpenQuery:
     @property
     def plain(self) -> bool:
         """Whether it runs as Spark planned it; the rows that it has anyway may be stored."""
-        stores = (isinstance(each, Unpersist) or (isinstance(each, Store) and each.ref is None) for each in self.actions)
+        stores = (
+            isinstance(each, Unpersist) or (isinstance(each, Store) and each.ref is None) for each in self.actions
+        )
         return not self.splits and all(stores)
 
     @property
     def choices(self) -> dict[tuple[str, str], float]:
-        """What spares this query work, by kind and lineage, with the predicted saving; else what it makes for later ones."""
+        """What spares the query work, by kind and lineage, with the predicted saving; else what it makes for others."""
         spares: dict[tuple[str, str], float] = {}
         makes: dict[tuple[str, str], float] = {}
         for action in self.actions:
             signed = self.plan.nodes[action.node].signature if isinstance(action, NodeAction) else None
             if signed is not None and isinstance(action, NodeAction):
                 found = makes if isinstance(action, Store | Persist) else spares
-                key = (action.__struct_config__.tag, signed.lineage)
+                key = (str(action.__struct_config__.tag), signed.lineage)
                 found[key] = found.get(key, 0.0) + action.saving
         spares |= {("split", name): saving for name, saving in self.splits.items()}
         return spares or dict.fromkeys(makes, 0.0)

@@ -160,7 +160,7 @@ class Learning:
         if event.saved is not None:
             self._settled([query, *filter(None, others)], event.saved)
         if event.alone and query.plain and all(each is not None and each.plain for each in others):
-            # Writing keeps cores busy that the query would have had; of idle ones it takes off too much, not too little.
+            # Writing takes cores that the query would have had; where they were idle, this takes off too much.
             took = event.seconds - event.deciding - event.write_seconds / query.cores
             self._plain(query.top, query.state, max(took, 0.0))
 
@@ -200,6 +200,20 @@ class Learning:
                 self.store.abandon(name, f"DIFFERS {event.detail}"[:1000])
 
         self.queue.put(work)
+
+    def _step(self, query: OpenQuery, event: Executed, absent: set[int], runs: RunPlanner) -> None:
+        """Keep the query as a step of this run."""
+        if query.position < MAX_STEPS:
+            plan = query.plan
+            below = plan.under(absent & plan.nodes.keys())
+            made = (wire.Store, wire.Persist)
+            wider = [a.node for a in query.actions if isinstance(a, made) and a.ref is not None]
+            widened = plan.under(wider)
+            seen = measured_of(event, query.cores, below, widened)
+            body = encode(query.asked.plan, with_carried(seen, runs.carried(query.number)))
+            if body is not None:
+                self.graph.record_step(query.position, body)
+        runs.ran(query.number)
 
     def _loaded(self, name: str, load: RanLoad, query: OpenQuery | None, saved: float | None) -> None:
         """What reading an entry took, and what it saved: its part of the query's saving, or an estimate."""

@@ -52,8 +52,8 @@ def match(question: Question, draft: Draft) -> Draft:
         if node.signature is None or not node.children:
             continue
         known = by_core.get(node.signature.core, ())
-        if known and (why := stopped(question.view, node.signature.lineage, READS)) is not None:
-            stops.append(Decline(number, *why))
+        if known and (stop := stopped(question.view, node.signature.lineage, READS)) is not None:
+            stops.append(Decline(number, *stop))
             continue
         for entry in known:
             if node.session and not entry.persisted:

@@ -2,12 +2,13 @@
 
 *Predicted*: what the planner expected of each action when it decided, in wall seconds; reads are net of reading.
 
-*Measured*: what plain execution of the same query took, in the same state of the machine, less what this run took, deciding
-included; wall seconds, divided over the query's actions by their predictions. The shim does that arithmetic. Queries that ran
-both ways are measured once more, apart.
+*Measured*: what plain execution of the same query took, in the same state of the machine, less what this run took,
+deciding included; wall seconds, divided over the query's actions by their predictions. The shim does that arithmetic.
+Queries that ran both ways are measured once more, apart.
 
-*Estimated*, of reads alone, where there is no such plain execution: what the operators in the read's place took when they
-last ran, less what the read took, in task-seconds over the cores. Where earlier runs have no times, this log's own are taken.
+*Estimated*, of reads alone, where there is no such plain execution: what the operators in the read's place took when
+they last ran, less what the read took, in task-seconds over the cores. Where earlier runs have no times, this log's own
+are taken.
 """
 
 from __future__ import annotations

@@ -95,7 +95,10 @@ def _saved(report: Report) -> Section:
     if not report.actions:
         return Section("Saved", [])
     found = report.measured
-    rows = [("Predicted", f"{report.predicted_seconds:.1f} s{_parts(report.predicted)}"), ("Measured", _measured(report))]
+    rows = [
+        ("Predicted", f"{report.predicted_seconds:.1f} s{_parts(report.predicted)}"),
+        ("Measured", _measured(report)),
+    ]
     if found.estimated or found.unknown:
         rest = f"; of {found.unknown:,} more only the prediction is known" if found.unknown else ""
         rows.append(("Estimated", f"{found.estimated_seconds:.1f} s by {found.estimated:,} reads{rest}"))
@@ -130,10 +133,11 @@ def _verified(report: Report) -> str:
 
 
 SAVED_HINT = (
-    "Predicted: what each decision expected. Measured: what plain execution of the same query took, in the same state of the "
-    "machine (cold: the application's first query on that core; else warm), less what this run took, deciding included. "
-    "Estimated, of the other reads: what the operators that a read stands for took when they last ran, less what the read took, "
-    "in task-seconds over the cores. Nothing is measured of other shared subplans and rearranged stages."
+    "Predicted: what each decision expected. Measured: what plain execution of the same query took, in the same state "
+    "of the machine (cold: the application's first query on that core; else warm), less what this run took, deciding "
+    "included. Estimated, of the other reads: what the operators that a read stands for took when they last ran, less "
+    "what the read took, in task-seconds over the cores: where cores were idle anyway, a query ends earlier by less. "
+    "Of other shared subplans and rearranged stages only the prediction is known."
 )
 
 

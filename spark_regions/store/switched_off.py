@@ -33,9 +33,7 @@ def listed(connection: sa.Connection) -> list[SwitchedOff]:
     return [SwitchedOff(*row) for row in connection.execute(query)]
 
 
-def switch_off(
-    connection: sa.Connection, lineages: Iterable[str], detail: str, application: str, since: float
-) -> None:
+def switch_off(connection: sa.Connection, lineages: Iterable[str], detail: str, application: str, since: float) -> None:
     """Persistently, for every application of the namespace; what was said of a lineage before is replaced."""
     wanted = sorted(set(lineages))
     _delete(connection, wanted)

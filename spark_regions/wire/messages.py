@@ -79,8 +79,8 @@ class ErrorAnswer(Answered, frozen=True, tag="error"):
 
 
 class Confs(Record, frozen=True):
-    """The confs of one query; `first_use_overhead` is a share of its own work, `verify` one of the decisions, `ttl_seconds`
-    seconds, others bytes."""
+    """The confs of one query; `first_use_overhead` is a share of its own work, `verify` one of the decisions,
+    `ttl_seconds` seconds, others bytes."""
 
     strategy: str = "markov"
     max_bytes: Long = 0

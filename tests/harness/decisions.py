@@ -3,7 +3,8 @@
 A plan is one node a line, indented below its parent: `1 Join sales(a, b) where f`, with `private`, `unstorable` or
 `20 bytes` (of a row) behind. What the graph has seen: `Join sales(a, b): 4 s, 1 MB, 1000 rows, 2 times`. An entry:
 `e1 sales(a, b) where f: 1 MB, 5 s`. A DataFrame: `s0 at 1 sales(a, b, c): seen 2, held, 30 bytes`. A repeated subplan:
-`2, 5 sales(a, b)`. What was measured of choices: `load sales(a): -0.5 s, 3 runs`; what is `off`: the rows' names. Every filter reads column `a`. Names of operators' rows stand for digests.
+`2, 5 sales(a, b)`. What was measured of choices: `load sales(a): -0.5 s, 3 runs`; what is `off`: the rows' names. Every
+filter reads column `a`. Names of operators' rows stand for digests.
 """
 
 from __future__ import annotations
@@ -170,7 +171,9 @@ def _view(case: Mapping[str, Any]) -> GraphView:
         signed, rest = _rows(rows)
         assert signed
         for _ in range(int(_number(rest, "runs", 1))):
-            by_lineage.setdefault(signed.lineage, []).append(outcome(kind, signed.lineage, _number(rest, "s", 0.0), 0.0))
+            by_lineage.setdefault(signed.lineage, []).append(
+                outcome(kind, signed.lineage, _number(rest, "s", 0.0), 0.0)
+            )
     off = {digest([each]): "1 of 3 rows are others than plain Spark's" for each in case.get("off", ())}
     return GraphView(by_lineage, by_core, edges, frozenset(), session, case.get("runs", 0), off)
 
