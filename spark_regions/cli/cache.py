@@ -113,7 +113,7 @@ def lift(lineage: str, location: StoreOptions, yes: bool) -> None:
     if not yes:
         click.confirm(f"Read and store {lineage} again?", abort=True)
     with opened(location) as store:
-        found = store.catalog.write(lambda connection: trust_again(connection, lineage)) if lineage else []
+        found = store.catalog.write(lambda c: trust_again(c, lineage), counted=True) if lineage else []
         if not found:
             raise StoreError(
                 f"Nothing that starts with {lineage!r} is off. Hint: `spark-regions cache off` lists them."

@@ -129,7 +129,7 @@ class OperatorGraph:
 
         def write() -> None:
             now = time.time()
-            self.catalog.write(lambda found: switch_off(found, wanted, detail, self.run.application, now))
+            self.catalog.write(lambda found: switch_off(found, wanted, detail, self.run.application, now), counted=True)
             with self._lock:
                 for lineage in wanted:
                     self._off_unwritten.pop(lineage, None)
