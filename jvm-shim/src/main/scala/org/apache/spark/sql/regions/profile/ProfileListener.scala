@@ -25,8 +25,11 @@ final class ProfileListener(
   private val running = mutable.HashMap.empty[Int, StageSums]
   private val beside = new Concurrency
 
-  /** Executions that have begun so far; odd things may run outside of any. */
+  /** Executions that have begun so far; what runs outside of any is not counted. */
   def begun: Long = beside.begun
+
+  /** Those that have not ended; asked on the listeners' thread. */
+  def open: Int = beside.open
 
   override def onJobStart(start: SparkListenerJobStart): Unit = guarded("a job's start") {
     for (properties <- Option(start.properties);
@@ -109,6 +112,7 @@ private final class Concurrency {
   @volatile private var count = 0L
 
   def begun: Long = count
+  def open: Int = roots.size
 
   def start(execution: Long, root: Long): Unit = {
     count += 1

@@ -58,8 +58,9 @@ final class Verifier(sc: SparkContext, recycling: Recycling, profile: ProfileLis
     if (chosen.isEmpty) 0
     else {
       val start = System.nanoTime()
-      chosen.values.asScala.filter(_.thread == Thread.currentThread.getId)
-        .foreach(_.heard.await(heardMillis, TimeUnit.MILLISECONDS))
+      // One whose end nobody tells of is forgotten.
+      chosen.asScala.toSeq.filter(_._2.thread == Thread.currentThread.getId)
+        .filterNot(_._2.heard.await(heardMillis, TimeUnit.MILLISECONDS)).foreach(each => chosen.remove(each._1))
       // Also where another thread asked for it: two queries at once would measure nothing.
       chosen.values.asScala.filter(_.heard.getCount == 0).foreach(_.done.await())
       (System.nanoTime() - start) / 1e9
@@ -78,14 +79,16 @@ final class Verifier(sc: SparkContext, recycling: Recycling, profile: ProfileLis
       what.done.countDown()
     }
     what.heard.countDown()
+    // Told on the listeners' thread, before the query itself is over for them.
+    val alone = profile.open <= 1
     if (failed || worker.isShutdown) over()
     else worker.execute { () =>
-      try Guard.run(sc.conf, "running a query both ways")(verify(query, what, execution))
+      try Guard.run(sc.conf, "running a query both ways")(verify(query, what, execution, alone))
       finally over()
     }
   }
 
-  private def verify(query: Long, what: Chosen, execution: QueryExecution): Unit = {
+  private def verify(query: Long, what: Chosen, execution: QueryExecution, idle: Boolean): Unit = {
     sc.setJobGroup("spark_regions verify", s"Query $query, both ways", interruptOnCancel = true)
     val session = what.session
     val rows = what.rows.orElse(execution.optimizedPlan.maxRows)
@@ -98,7 +101,7 @@ final class Verifier(sc: SparkContext, recycling: Recycling, profile: ProfileLis
       val begun = profile.begun
       val ours = Run(session, decided(what.rewritten))
       val plain = Run(session, execution.analyzed)
-      val alone = profile.begun == begun
+      val alone = idle && profile.begun == begun
       if (unchanged(session, execution, what)) {
         val found = SameRows(execution.analyzed, plain.optimized, plain.rows, ours.rows)
         val pair = Option.when(alone)(RanBothWays(plain.seconds, plain.seconds - ours.seconds - what.deciding))
