@@ -18,6 +18,7 @@ class Question:
     :param now: seconds of the store's clock
     :param run: where this run is in the recorded one, if that is followed
     :param subquery: the plan is a part of a query, which is decided on after it
+    :param plain_seconds: what plain execution of the query took in this state of the machine; None where not seen
     :param unordered: nodes, each with an entry or a DataFrame whose rows would come in another order than plain Spark's
     """
 
@@ -32,6 +33,7 @@ class Question:
     unordered: frozenset[tuple[int, str]] = frozenset()
     subquery: bool = False
     top: QueryTop | None = None
+    plain_seconds: float | None = None
 
     @property
     def planned(self) -> bool:

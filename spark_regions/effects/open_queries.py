@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from spark_regions.dag.plan import Plan
 from spark_regions.wire.actions import Action, NodeAction, Persist, Store, Unpersist
-from spark_regions.wire.messages import Decide, QueryTop
+from spark_regions.wire.messages import Baseline, Decide, QueryTop
 
 MAX_OPEN = 256
 UNUSED_SECONDS = 60.0
@@ -50,6 +50,7 @@ class OpenQuery:
     loads: dict[str, Loaded] = field(default_factory=dict)
     decided: float = field(default_factory=time.monotonic)
     state: str = ""
+    baseline: Baseline | None = None
     splits: dict[str, float] = field(default_factory=dict)
     verify: bool = False
 

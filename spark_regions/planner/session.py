@@ -121,7 +121,7 @@ class Session:
         laps("effects")
         return replace(
             answer, regions=done.regions, millis=laps.millis, verify=query.verify,
-            baseline=baseline(asked.top, query.state, question.view) if asked.top else None,
+            baseline=query.baseline,
         )  # fmt: skip
 
     def observe(self, event: Event) -> None:
@@ -202,6 +202,7 @@ class Session:
         plan = query.plan
         rates = rates_of(self.graph.calibration)
         view = self.graph.view(plan, confs.window, query.asked.top.key if query.asked.top else None)
+        plain = query.baseline = baseline(query.top, query.state, view) if query.top else None
         laps("graph")
         cores = {node.signature.core for node in plan.nodes.values() if node.signature}
         cores |= {shared.signature.core for shared in plan.shared}
@@ -213,7 +214,7 @@ class Session:
         entries = (*self.effects.persisted.entries(cores), *stored)
         return Question(
             plan, view, entries, rates, confs, query.cores, self.store.clock(), run, unordered, query.asked.subquery,
-            query.asked.top,
+            query.asked.top, plain.seconds if plain else None,
         )  # fmt: skip
 
     def _answer(self, actions: Iterable[wire.Action], declines: Iterable[Decline]) -> Decision:

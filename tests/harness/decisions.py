@@ -46,7 +46,19 @@ def question(case: Mapping[str, Any]) -> Question:
     run = _run(case["run"], tree, confs) if "run" in case else None
     root = tree.nodes[tree.root].signature
     top = QueryTop(root.lineage, root.core, root.lineage) if root else None
-    return Question(tree, view, entries, Rates(), confs, CORES, case.get("now", 0.0), run, unordered, top=top)
+    return Question(
+        tree,
+        view,
+        entries,
+        Rates(),
+        confs,
+        CORES,
+        case.get("now", 0.0),
+        run,
+        unordered,
+        top=top,
+        plain_seconds=case.get("plain"),
+    )
 
 
 def plan(text: str, shared: Iterable[str] = (), repeated: Iterable[str] = ()) -> Plan:
