@@ -318,6 +318,16 @@ CONFS: tuple[Conf, ...] = (
         minimum=0,
     ),
     Conf(
+        "spark.regions.verify.fraction",
+        "share",
+        "0",
+        "runtime",
+        "Share of the queries with something read or shared that run both ways: once they have ended, the driver"
+        " runs them again as decided and as plain Spark, and compares rows and seconds; the next query waits for that."
+        " Of a query whose rows differ nothing is read or stored again (`spark-regions cache off`). Only queries that"
+        " collect rows, no writes. See [verified savings](reports.md#verified).",
+    ),
+    Conf(
         "spark.regions.sharing.enabled",
         "bool",
         "true",

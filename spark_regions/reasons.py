@@ -27,6 +27,7 @@ _TAKEN = {
     "TWO_PHASES": "The rows of heavy keys are dealt to several tasks, and a second phase merges their states",
     "TIES_SPREAD": "Rows of equal sort keys may go to several ranges, should a key be heavy",
     "MEASURED": "What the stage really took",
+    "VERIFIED": "Run both ways, with equal rows",
     "LONGEST_FIRST": "Partitions are packed, and the longest task starts first",
 }
 _INPUTS = {
@@ -106,6 +107,8 @@ _DECIDING = {
     "PENDING_ELSEWHERE": "Another query is writing this result",
     "NOT_WORTH_SHARING": "Computing it again costs less than the shuffle that sharing takes",
     "CONTRADICTED": "Reading it saved less than a fifth of what was predicted",
+    "LOST": "As measured, it has made the query slower than plain Spark",
+    "DIFFERS": "A query that was run both ways gave other rows than plain Spark: switched off until it is lifted",
     "DISAPPOINTED": "Computing it once has made the query no faster",
     "COMPARED": "One run apart, to compare runs in which it was computed once",
     "MAY_FAIL": "The expression may fail on rows that only another place of the query has",

@@ -71,7 +71,7 @@ def application(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Applicatio
     started = Application(tmp_path_factory.mktemp("ui"))
     try:
         assert started.ask("run") == {"rows": 100, "same": True}
-        started.ui.until("/regions/json", lambda facts: facts["saved"]["loadsMeasured"] >= 1)
+        started.ui.until("/regions/json", lambda facts: facts["saved"]["loadsEstimated"] >= 1)
         started.ui.until("/regions/cache/json", lambda facts: any(e.get("uses") for e in facts["entries"]))
         started.ui.until("/regions/graph/json", lambda facts: facts["nodes"])
         yield started

@@ -31,7 +31,7 @@ def cache() -> None:
 @at_store
 @click.option("--json", "as_json", is_flag=True, help="A list of objects.")
 def list_stored(location: StoreOptions, as_json: bool) -> None:
-    """List stored results, the last used first."""
+    """List stored results, the last used first. ~: what they saved is estimated, at least in part, not measured."""
     from spark_regions.store.admin import list_entries
 
     entries: list[Entry] = []
@@ -69,12 +69,56 @@ def _print_table(entries: Sequence[Entry], location: StoreOptions) -> None:
             f"{entry.rows:,}",
             size(entry.bytes),
             str(entry.uses),
-            f"{entry.measured_seconds:.1f} s",
+            _saved(entry),
             age(now - entry.used),
         )
     Console().print(table)
     taken = sum(entry.bytes for entry in entries)
     click.echo(f"{len(entries)} entries, {size(taken)} of {size(location.max_bytes)} in {location.dir}")
+
+
+def _saved(entry: Entry) -> str:
+    """Seconds that its uses saved; with a sign before them where some of it is estimated, not measured."""
+    about = "~" if entry.uses > entry.measured_uses else ""
+    return f"{about}{entry.measured_seconds + entry.estimated_seconds:.1f} s"
+
+
+@cache.command("off")
+@at_store
+@click.option("--json", "as_json", is_flag=True, help="A list of objects.")
+def list_switched_off(location: StoreOptions, as_json: bool) -> None:
+    """List what is switched off, since a query that was run both ways gave other rows than plain Spark."""
+    from spark_regions.store.switched_off import SwitchedOff, listed
+
+    found: list[SwitchedOff] = []
+    if location.exists():
+        with opened(location) as store:
+            found = store.catalog.read(listed)
+    if as_json:
+        click.echo(json.dumps([each._asdict() for each in found], indent=2))
+    elif not found:
+        click.echo("Nothing is switched off.")
+    for each in () if as_json else found:
+        click.echo(f"{each.lineage}  {age(time.time() - each.since)} ago, {each.application}: {each.detail}")
+
+
+@cache.command()
+@click.argument("lineage")
+@at_store
+@_YES
+def lift(lineage: str, location: StoreOptions, yes: bool) -> None:
+    """Trust LINEAGE again, of `cache off` or the start of it. What differed was removed, and is computed anew."""
+    from spark_regions.store.switched_off import lift as trust_again
+
+    if not yes:
+        click.confirm(f"Read and store {lineage} again?", abort=True)
+    with opened(location) as store:
+        found = store.catalog.write(lambda c: trust_again(c, lineage), counted=True) if lineage else []
+        if not found:
+            raise StoreError(
+                f"Nothing that starts with {lineage!r} is off. Hint: `spark-regions cache off` lists them."
+            )
+        click.echo(f"Lifted {len(found)}.")
 
 
 @cache.command("rm")

@@ -66,6 +66,8 @@ class Entry:
 
     :param bytes: of the files; of a pending entry, the reserved bytes
     :param recompute_seconds: estimate at the time of the store
+    :param measured_seconds: what the `measured_uses` saved against plain runs of their queries
+    :param estimated_seconds: what the other uses saved, as their operators were measured in other runs
     :param contradictions: loads in a row that saved much less than predicted
     :param persisted: kept by this application's block manager, and in no catalog
     """
@@ -85,6 +87,8 @@ class Entry:
     recompute_seconds: float = 0.0
     predicted_seconds: float = 0.0
     measured_seconds: float = 0.0
+    measured_uses: int = 0
+    estimated_seconds: float = 0.0
     contradictions: int = 0
     application: str = ""
     query: int = 0
@@ -117,6 +121,7 @@ class GraphView:
     :param served: lineages that a committed entry already serves, among the parents in `edges`
     :param session: demands of this application: child lineage to parent lineage to times
     :param runs: earlier runs within the window
+    :param off: lineages that are switched off, each with why
     """
 
     variants: Mapping[str, list[OperatorStatistics]] = field(default_factory=dict)
@@ -125,3 +130,4 @@ class GraphView:
     served: frozenset[str] = frozenset()
     session: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     runs: int = 0
+    off: Mapping[str, str] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from spark_regions.costs.rates import Rates
 from spark_regions.dag.plan import Plan
 from spark_regions.dag.records import Entry, GraphView
 from spark_regions.runs.run_view import RunView
-from spark_regions.wire.messages import Confs
+from spark_regions.wire.messages import Confs, QueryTop
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,7 @@ class Question:
     :param now: seconds of the store's clock
     :param run: where this run is in the recorded one, if that is followed
     :param subquery: the plan is a part of a query, which is decided on after it
+    :param plain_seconds: what plain execution of the query took in this state of the machine; None where not seen
     :param unordered: nodes, each with an entry or a DataFrame whose rows would come in another order than plain Spark's
     """
 
@@ -31,6 +32,8 @@ class Question:
     run: RunView | None = None
     unordered: frozenset[tuple[int, str]] = frozenset()
     subquery: bool = False
+    top: QueryTop | None = None
+    plain_seconds: float | None = None
 
     @property
     def planned(self) -> bool:

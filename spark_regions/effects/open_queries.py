@@ -7,8 +7,8 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from spark_regions.dag.plan import Plan
-from spark_regions.wire.actions import Action, NodeAction
-from spark_regions.wire.messages import Decide
+from spark_regions.wire.actions import Action, NodeAction, Persist, Store, Unpersist
+from spark_regions.wire.messages import Baseline, Decide, QueryTop
 
 MAX_OPEN = 256
 UNUSED_SECONDS = 60.0
@@ -36,6 +36,9 @@ class OpenQuery:
     :param position: how many queries were decided before
     :param actions: the answer's, as long as the driver may still find that they change the order of rows
     :param loads: by entry
+    :param state: of the machine, see `Baseline`
+    :param splits: stages that were rearranged, by their names, each with the predicted saving
+    :param verify: whether it is to run both ways
     """
 
     number: int
@@ -46,6 +49,36 @@ class OpenQuery:
     actions: tuple[Action, ...] = ()
     loads: dict[str, Loaded] = field(default_factory=dict)
     decided: float = field(default_factory=time.monotonic)
+    state: str = ""
+    baseline: Baseline | None = None
+    splits: dict[str, float] = field(default_factory=dict)
+    verify: bool = False
+
+    @property
+    def top(self) -> QueryTop | None:
+        return self.asked.top
+
+    @property
+    def plain(self) -> bool:
+        """Whether it runs as Spark planned it; the rows that it has anyway may be stored."""
+        stores = (
+            isinstance(each, Unpersist) or (isinstance(each, Store) and each.ref is None) for each in self.actions
+        )
+        return not self.splits and all(stores)
+
+    @property
+    def choices(self) -> dict[tuple[str, str], float]:
+        """What spares the query work, by kind and lineage, with the predicted saving; else what it makes for others."""
+        spares: dict[tuple[str, str], float] = {}
+        makes: dict[tuple[str, str], float] = {}
+        for action in self.actions:
+            signed = self.plan.nodes[action.node].signature if isinstance(action, NodeAction) else None
+            if signed is not None and isinstance(action, NodeAction):
+                found = makes if isinstance(action, Store | Persist) else spares
+                key = (str(action.__struct_config__.tag), signed.lineage)
+                found[key] = found.get(key, 0.0) + action.saving
+        spares |= {("split", name): saving for name, saving in self.splits.items()}
+        return spares or dict.fromkeys(makes, 0.0)
 
     def nodes_of(self, *kinds: type[NodeAction]) -> set[int]:
         """Nodes of the answer's actions of these kinds."""
@@ -67,6 +100,9 @@ class OpenQueries:
 
     def take(self, number: int) -> OpenQuery | None:
         return self._open.pop(number, None)
+
+    def get(self, number: int) -> OpenQuery | None:
+        return self._open.get(number)
 
     def ended(self, number: int) -> None:
         """What it holds can soon be given up: a commit may be on its way until then."""

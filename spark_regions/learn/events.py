@@ -5,27 +5,32 @@ from __future__ import annotations
 import dataclasses
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from spark_regions.costs.calibrate import observed_rate, observed_ratio, rates_of
 from spark_regions.effects.apply import Effects
-from spark_regions.effects.open_queries import OpenQueries, OpenQuery
+from spark_regions.effects.open_queries import MAX_OPEN, OpenQueries, OpenQuery
 from spark_regions.effects.pending_writes import PendingWrite
 from spark_regions.learn.executed import observation_of
 from spark_regions.learn.queue import WriteQueue
 from spark_regions.runs.measured import measured_of, with_carried
 from spark_regions.runs.recorded_query import encode
 from spark_regions.runs.run_planner import RunPlanner
+from spark_regions.stats.plain_runs import COLD, WARM, outcome, parts, plain_run
 from spark_regions.stats.shared_runs import run_of
 from spark_regions.store.admission import contradicts, supersedes
+from spark_regions.store.graph import Batch
 from spark_regions.store.operator_graph import OperatorGraph
 from spark_regions.store.timed_stages import encoded
 from spark_regions.wire import actions as wire
-from spark_regions.wire.messages import Abandoned, Committed, Executed, Invalid, RanLoad, Released
+from spark_regions.wire.messages import Abandoned, Committed, Executed, Invalid, QueryTop, RanLoad, Released, Verified
 
 log = logging.getLogger("spark_regions.planner")
 
+MAX_CORES = 10_000
+"""Cores of queries that ran, by which cold runs are told from warm ones."""
 MAX_STEPS = 500
 """Queries of one run that are kept for the next one; whoever asks more is no batch job."""
 
@@ -40,11 +45,17 @@ class Learning:
         self.store = effects.store
         self.run = effects.run
         self.queue = WriteQueue()
+        self._cores: dict[str, None] = {}
+        self._to_verify: OrderedDict[int, OpenQuery] = OrderedDict()
 
     def executed(self, event: Executed, runs: RunPlanner) -> None:
         """A query has ended."""
         number = event.query
         query = self.queries.take(number)
+        if query is not None and query.verify:
+            self._to_verify[number] = query
+            if len(self._to_verify) > MAX_OPEN:
+                self._to_verify.popitem(last=False)
         if event.outcome == "ok":
             read = {load.entry: load for load in event.loads}
             self._ended_well(event, number, query, read, runs)
@@ -132,8 +143,66 @@ class Learning:
         for write in self.effects.writes.take_uncosted(number):
             if write.node in seen.totals:
                 self.queue.put(partial(self.store.price, write.entry, seen.totals[write.node] / write.cores))
+        if query is not None:
+            self._timed(query, event)
         for name, load in read.items():
-            self._loaded(name, load, query)
+            self._loaded(name, load, query, event.saved)
+
+    def state_of(self, top: QueryTop | None) -> str:
+        """Of the machine, for a query that is about to run."""
+        return WARM if top is not None and top.core in self._cores else COLD
+
+    def _timed(self, query: OpenQuery, event: Executed) -> None:
+        """What plain execution took, or what the query's choices saved against it."""
+        if query.top is None:
+            return
+        self._cores[query.top.core] = None
+        if len(self._cores) > MAX_CORES:
+            self._cores.pop(next(iter(self._cores)))
+        others = [self.queries.get(number) for number in event.queries if number != query.number]
+        if event.saved is not None:
+            self._settled([query, *filter(None, others)], event.saved)
+        if event.alone and query.plain and all(each is not None and each.plain for each in others):
+            # Writing takes cores that the query would have had; where they were idle, this takes off too much.
+            took = event.seconds - event.deciding - event.write_seconds / query.cores
+            self._plain(query.top, query.state, max(took, 0.0))
+
+    def _plain(self, top: QueryTop, state: str, seconds: float) -> None:
+        ran = plain_run(top, state, seconds, time.time())
+        self.graph.record(lambda batch: batch.add_variant(ran), (), ())
+
+    def _settled(self, queries: Iterable[OpenQuery], saved: float) -> None:
+        """:param queries: a query and its subqueries"""
+        choices = {choice: saving for query in queries for choice, saving in query.choices.items()}
+        found = [outcome(*choice, part, time.time()) for choice, part in parts(saved, choices).items()]
+
+        def fill(batch: Batch) -> None:
+            for each in found:
+                batch.add_variant(each)
+
+        self.graph.record(fill, (), ())
+
+    def verified(self, event: Verified) -> None:
+        """A query was run both ways: what that took, or that nothing is to be reused in it again."""
+        query = self._to_verify.pop(event.query, None)
+        if query is None or query.top is None:
+            return
+        if event.same:
+            if event.plain is not None:
+                self._plain(query.top, WARM, event.plain)
+            if event.saved is not None:
+                self._settled([query], event.saved)
+            return
+        lineages = {query.top.lineage} | {lineage for kind, lineage in query.choices if kind != "split"}
+        log.warning("query %s has other rows than plain Spark gives: %s", event.query, event.detail)
+        write = self.graph.switch_off(lineages, event.detail)
+
+        def work() -> None:
+            write()
+            for name in query.loads:
+                self.store.abandon(name, f"DIFFERS {event.detail}"[:1000])
+
+        self.queue.put(work)
 
     def _step(self, query: OpenQuery, event: Executed, absent: set[int], runs: RunPlanner) -> None:
         """Keep the query as a step of this run."""
@@ -149,8 +218,8 @@ class Learning:
                 self.graph.record_step(query.position, body)
         runs.ran(query.number)
 
-    def _loaded(self, name: str, load: RanLoad, query: OpenQuery | None) -> None:
-        """What reading an entry took, and what it saved."""
+    def _loaded(self, name: str, load: RanLoad, query: OpenQuery | None, saved: float | None) -> None:
+        """What reading an entry took, and what it saved: its part of the query's saving, or an estimate."""
         seconds, size = load.seconds, load.bytes
         rates = rates_of(self.graph.calibration)
         if seconds is None:
@@ -163,6 +232,9 @@ class Learning:
             return
         known = query.loads[name]
         overhead = rates.read_overhead_seconds * len(known.nodes)
-        measured = known.instead - (float(seconds) / query.cores + overhead)
-        contradicted = contradicts(known.predicted, measured)
-        self.queue.put(partial(self.store.used, name, known.predicted, measured, contradicted))
+        found = known.instead - (float(seconds) / query.cores + overhead)
+        if saved is not None:
+            whole = sum(max(each, 0.0) for each in query.choices.values())
+            found = saved * max(known.predicted, 0.0) / whole if whole > 0 else saved / len(query.choices)
+        contradicted = contradicts(known.predicted, found)
+        self.queue.put(partial(self.store.used, name, known.predicted, found, saved is not None, contradicted))

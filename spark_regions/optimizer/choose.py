@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 
 from spark_regions.dag.plan import Plan
@@ -31,6 +32,7 @@ def choose(question: Question, draft: Draft) -> Draft:
             replace(given, candidates=()), lambda candidate: Decline(candidate.node, "NOT_CHOSEN")
         )
     saved = {**draft.gains, **_each_copy_its_part(question.plan, draft, selection)}
+    saved |= _within(question.plain_seconds, {number: saved[number] for number in selection.loads})
     return replace(
         draft,
         loads=selection.loads,
@@ -38,6 +40,18 @@ def choose(question: Question, draft: Draft) -> Draft:
         stores=selection.stores,
         first_uses=selection.first_uses,
     ).declined(*selection.declines)
+
+
+def _within(plain_seconds: float | None, saved: Mapping[int, float]) -> Mapping[int, float]:
+    """No query saves more than plain execution of it was seen to take, whatever its operators took elsewhere.
+
+    >>> _within(3.0, {1: 4.0, 5: 2.0}), _within(None, {1: 4.0})
+    ({1: 2.0, 5: 1.0}, {1: 4.0})
+    """
+    whole = sum(max(each, 0.0) for each in saved.values())
+    if plain_seconds is None or whole <= plain_seconds:
+        return saved
+    return {number: min(each, each * plain_seconds / whole) for number, each in saved.items()}
 
 
 def _each_copy_its_part(plan: Plan, draft: Draft, selection: Selection) -> dict[int, float]:

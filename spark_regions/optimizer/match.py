@@ -22,6 +22,7 @@ from spark_regions.matching.subsumes import (
     entry_signature,
     subsumes,
 )
+from spark_regions.optimizer.withdraw import READS, stopped
 from spark_regions.stats.estimate import Estimate
 from spark_regions.store.admission import expired, shadowed
 
@@ -46,10 +47,15 @@ def match(question: Question, draft: Draft) -> Draft:
     found: dict[int, Match] = {}
     useless: dict[int, Match] = {}
     missed: dict[int, MatchFailure] = {}
+    stops: list[Decline] = []
     for number, node in question.plan.nodes.items():
         if node.signature is None or not node.children or node.one_of_several:
             continue
-        for entry in by_core.get(node.signature.core, ()):
+        known = by_core.get(node.signature.core, ())
+        if known and (stop := stopped(question.view, node.signature.lineage, READS)) is not None:
+            stops.append(Decline(number, *stop))
+            continue
+        for entry in known:
             if node.session and not entry.persisted:
                 continue
             usable = entry.id not in refused
@@ -62,7 +68,7 @@ def match(question: Question, draft: Draft) -> Draft:
                     best[number] = result
             elif isinstance(result, MatchFailure) and usable:
                 missed.setdefault(number, result)
-    declines = [
+    declines = stops + [
         Decline(number, refused[each.entry.id], each.entry.id)
         for number, each in useless.items()
         if number not in found
@@ -83,6 +89,8 @@ def unusable(entry: Entry, question: Question) -> str | None:
         return "PENDING_ELSEWHERE"
     if shadowed(entry):
         return "SHADOWED"
+    if entry.lineage in question.view.off:
+        return "DIFFERS"
     if entry.state != "committed" or expired(entry, question.confs.ttl_seconds, question.now):
         return "EXPIRED"
     return None

@@ -28,6 +28,7 @@ from spark_regions.optimizer.prune import prune
 from spark_regions.optimizer.share import share
 from spark_regions.optimizer.small_result import small_result
 from spark_regions.optimizer.widen import widen
+from spark_regions.optimizer.withdraw import withdraw
 
 log = logging.getLogger("spark_regions.planner")
 
@@ -49,6 +50,7 @@ PASSES: tuple[Pass, ...] = (
     keep,
     persist,
     share,
+    withdraw,
     number_regions,
 )
 """Each file says why its pass stands where it stands."""

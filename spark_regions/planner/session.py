@@ -24,10 +24,12 @@ from spark_regions.optimizer.number_regions import number_regions
 from spark_regions.optimizer.optimizer import CHOICES, FAILED, optimize
 from spark_regions.planner.run_follower import RunFollower
 from spark_regions.planner.skew import stage_key
+from spark_regions.planner.trusting import runs_both_ways
 from spark_regions.reasons import would_save
 from spark_regions.runs.run_planner import Waiting
 from spark_regions.skew.history import observed
 from spark_regions.skew.key_frequencies import key_frequencies
+from spark_regions.stats.plain_runs import baseline
 from spark_regions.store.entries import entries_on
 from spark_regions.store.operator_graph import OperatorGraph
 from spark_regions.store.store import Run, Store
@@ -101,6 +103,7 @@ class Session:
         if follow_up is not None:
             return follow_up
         query = self._open(asked, plan, cores, again=bool(unordered))
+        query.state = self.learning.state_of(asked.top)
         laps("plan")
         question = self._question(query, confs, unordered, step, laps)
         draft = optimize(question, CHOICES)
@@ -115,11 +118,15 @@ class Session:
         self.counters.hits += len(query.nodes_of(wire.Load, wire.ReadPersisted))
         self.counters.stores += len(query.nodes_of(wire.Store))
         declines = [Decline(node, ROW_ORDER, name) for node, name in sorted(unordered)]
+        query.verify = runs_both_ways(query, confs, self.run.application)
         laps("effects")
         done = optimize(question, (number_regions,), draft=applied.draft)
         answer = self._answer(applied.actions, [*declines, *applied.declines, *done.declines])
         laps("regions")
-        return replace(answer, regions=done.regions, millis=laps.millis)
+        return replace(
+            answer, regions=done.regions, millis=laps.millis, verify=query.verify,
+            baseline=query.baseline,
+        )  # fmt: skip
 
     def observe(self, event: Event) -> None:
         """Take in what was observed."""
@@ -129,6 +136,8 @@ class Session:
                 self._asked.pop(event.query, None)
                 self._divided_by = event.fitted
                 self.learning.executed(event, runs)
+            case told.Verified():
+                self.learning.verified(event)
             case told.Committed():
                 self.learning.committed(event, self._kept)
             case told.Abandoned() | told.Invalid():
@@ -197,7 +206,8 @@ class Session:
         """Everything that is read for the decision."""
         plan = query.plan
         rates = rates_of(self.graph.calibration)
-        view = self.graph.view(plan, confs.window)
+        view = self.graph.view(plan, confs.window, query.asked.top.key if query.asked.top else None)
+        plain = query.baseline = baseline(query.top, query.state, view) if query.top else None
         laps("graph")
         cores = {node.signature.core for node in plan.nodes.values() if node.signature}
         cores |= {shared.signature.core for shared in plan.shared}
@@ -208,8 +218,9 @@ class Session:
         run = self.follower.view(query.number, plan, step)
         entries = (*self.effects.persisted.entries(cores), *stored)
         return Question(
-            plan, view, entries, rates, confs, query.cores, self.store.clock(), run, unordered, query.asked.subquery
-        )
+            plan, view, entries, rates, confs, query.cores, self.store.clock(), run, unordered, query.asked.subquery,
+            query.asked.top, plain.seconds if plain else None,
+        )  # fmt: skip
 
     def _answer(self, actions: Iterable[wire.Action], declines: Iterable[Decline]) -> Decision:
         told_of = tuple(NodeDecline(d.node, d.code, d.detail) for d in list(declines)[:MAX_DECLINES])

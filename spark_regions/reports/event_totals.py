@@ -32,6 +32,8 @@ PENDING_LIMIT = 1000
 POINT_LIMIT = 2000
 """Predicted and measured pairs that are kept for the plots."""
 READS = frozenset({"load", "recall"})
+BOTH_WAYS = frozenset({"verified", "differs"})
+"""What is noted of a query that ran both ways."""
 
 
 @dataclass(slots=True)
@@ -140,6 +142,9 @@ class EventTotals:
     def _decided(self, query: int, decision: Mapping[str, Any], nodes: Any) -> None:
         skew = decision.get("topic") == "skew"
         if not skew and decision.get("session") == "":
+            for action in decision.get("actions") or ():
+                if action.get("kind") in BOTH_WAYS:
+                    self.savings.verified.add(action)
             return  # What became of an entry; its own event says so too.
         self.queries.add(query)
         if skew:
@@ -194,6 +199,8 @@ class EventTotals:
         self.query_seconds += seconds
         self.task_seconds += float(event.get("taskSeconds") or 0.0)
         ended_well = event.get("outcome") == "ok"
+        choices = (event.get("saving") or {}).get("choices")
+        self.savings.measure(choices or ())
         for number in dict.fromkeys([query, *map(int, event.get("queries") or ())]):
             decision = self._pending.pop(number, None)
             if decision is None:
@@ -202,7 +209,7 @@ class EventTotals:
             places = [_at(load) for load in loads if load.get("node") is not None]
             self.count(decision, None if loads and not places else places)
             if ended_well:
-                self._learn(decision, event if number == query else {}, loads)
+                self._learn(decision, event if number == query else {}, loads, measured=choices is not None)
                 if number == query:
                     self._compare(decision, seconds)
 
@@ -211,7 +218,9 @@ class EventTotals:
         if isinstance(predicted, int | float) and len(self.query_points) < POINT_LIMIT:
             self.query_points.append((float(predicted), seconds))
 
-    def _learn(self, decision: Mapping[str, Any], event: Mapping[str, Any], loads: list[Mapping[str, Any]]) -> None:
+    def _learn(
+        self, decision: Mapping[str, Any], event: Mapping[str, Any], loads: list[Mapping[str, Any]], measured: bool
+    ) -> None:
         """:param event: what measured the nodes; empty for a subquery, whose nodes are not measured by themselves"""
         plan = {int(node["id"]): node for node in decision["nodes"]}
         ran = {int(node["id"]): node for node in event.get("nodes") or ()}
@@ -226,12 +235,9 @@ class EventTotals:
             if action.get("kind") == "load" and load is None:
                 continue
             spared |= _below(plan, number)
-            self.savings.read(
-                float(action.get("savingSeconds") or 0.0),
-                load or {},
-                self.lineages.total(str(plan[number].get("lineage") or "")),
-                self.application.cores,
-            )
+            if not measured:
+                fresh = self.lineages.total(str(plan[number].get("lineage") or ""))
+                self.savings.estimate(load or {}, fresh, self.application.cores)
         if event:
             self.lineages.add(decision["nodes"], ran, spared)
         for decline in decision.get("declines") or ():

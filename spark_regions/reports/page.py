@@ -71,7 +71,7 @@ def shell(name: str, data: Mapping[str, Any], title: str, body: str = "") -> str
 def facts(report: Report) -> dict[str, Any]:
     """What the page shows: the overview's figures as the tab has them (docs/ui.md), and the sections of the text."""
     measured = report.measured
-    plots = (("Time of queries", report.query_points), ("Saving of reads", measured.points))
+    plots = (("Time of queries", report.query_points), ("Saving of choices", measured.points))
     told = [section._asdict() for section in sections(report) if section.title != DECLINED]
     return {
         "headline": headline(report),
@@ -79,7 +79,9 @@ def facts(report: Report) -> dict[str, Any]:
         "saved": {
             "predicted": report.predicted_seconds,
             "measured": measured.saved,
-            "loadsMeasured": measured.by_runs + measured.by_log,
+            "choicesMeasured": measured.choices,
+            "estimated": measured.estimated_seconds,
+            "loadsEstimated": measured.estimated,
         },
         "actions": dict(report.actions),
         "declines": dict(report.declines),

@@ -11,7 +11,7 @@ from typing import Any
 from spark_regions.reports.candidates import Candidate, best
 from spark_regions.reports.event_totals import READS, WANTED, Application, EventTotals
 from spark_regions.reports.eventlog import events, open_log
-from spark_regions.reports.savings import Measured
+from spark_regions.reports.savings import Measured, Verified
 
 SAVING_KINDS = ("load", "recall", "share", "skew")
 """Actions that save in the query at hand; a store or a persist costs now, and saves when it is read."""
@@ -30,7 +30,7 @@ class Prices:
 class Money:
     """In the currency of the prices; None where a price, the cores, or a measurement is missing.
 
-    :param computing: core-hours of the measured saving, less those of writing, at their price
+    :param computing: core-hours of the saving, measured or else estimated, less those of writing, at their price
     :param predicted: the same of the predicted saving
     :param holding_month: a month of what is held at the end, at the price of storage
     """
@@ -72,6 +72,7 @@ class Report:
     held_bytes: int
     predicted: Mapping[str, float]
     measured: Measured
+    verified: Verified
     query_points: tuple[tuple[float, float], ...]
     candidates: tuple[Candidate, ...]
     prices: Prices
@@ -83,18 +84,26 @@ class Report:
 
     @property
     def measured_seconds(self) -> float | None:
-        """Of reads, less what writing took; None where no read was measured and nothing was written."""
-        cores = self.application.cores
-        read = self.measured.seconds
-        if read is None and not self.write_task_seconds:
+        """Less what writing took; None where nothing was measured."""
+        return None if self.measured.seconds is None else self.measured.seconds - self.write_seconds
+
+    @property
+    def saved_seconds(self) -> float | None:
+        """Measured where there is a plain run, else estimated; less what writing took. None where neither is known."""
+        found = self.measured
+        if not found.choices and not found.estimated and not self.write_task_seconds:
             return None
-        return (read or 0.0) - (self.write_task_seconds or 0.0) / max(cores, 1)
+        return found.saved + found.estimated_seconds - self.write_seconds
+
+    @property
+    def write_seconds(self) -> float:
+        return (self.write_task_seconds or 0.0) / max(self.application.cores, 1)
 
     @property
     def money(self) -> Money:
         gb_month = self.prices.gb_month
         return Money(
-            computing=self._computing(self.measured_seconds),
+            computing=self._computing(self.saved_seconds),
             predicted=self._computing(self.predicted_seconds),
             holding_month=None if gb_month is None else self.held_bytes / GIGABYTE * gb_month,
         )
@@ -105,7 +114,12 @@ class Report:
 
     def document(self) -> dict[str, Any]:
         """Everything as JSON types."""
-        totals = {"predicted_seconds": self.predicted_seconds, "measured_seconds": self.measured_seconds}
+        totals = {
+            "predicted_seconds": self.predicted_seconds,
+            "measured_seconds": self.measured_seconds,
+            "saved_seconds": self.saved_seconds,
+            "relative_error": self.measured.error,
+        }
         return {**asdict(self), "saved": totals, "money": asdict(self.money)}
 
 
@@ -166,7 +180,8 @@ def closed(totals: EventTotals, prices: Prices, notes: list[str] | None = None) 
         write_task_seconds=sum(each.seconds for each in totals.stored.values()),
         held_bytes=held,
         predicted=dict(totals.savings.predicted),
-        measured=replace(measured, unmeasured=max(reads - measured.by_runs - measured.by_log, 0)),
+        measured=replace(measured, unknown=max(reads - measured.reads - measured.estimated, 0)),
+        verified=totals.savings.verified,
         query_points=tuple(totals.query_points),
         candidates=tuple(best(totals.lineages, max(application.cores, 1), lineages)),
         prices=prices,

@@ -39,7 +39,13 @@ def sections(report: Report) -> list[Section]:
 
 
 def headline(report: Report) -> str:
-    """The one sentence that everybody reads."""
+    """The one sentence that everybody reads; where rows were not plain Spark's, that comes first."""
+    wrong = report.verified.different
+    told = f"{wrong:,} queries had OTHER ROWS than plain Spark when they ran both ways. " if wrong else ""
+    return told + _headline(report)
+
+
+def _headline(report: Report) -> str:
     would = sum(report.would_seconds.values())
     observed = f"{would:.1f} s would have been saved in mode observe, as predicted."
     if not report.actions:
@@ -48,20 +54,22 @@ def headline(report: Report) -> str:
 
 
 def _saving(report: Report) -> str:
-    cores, measured = report.application.cores, report.measured_seconds
+    cores, saved = report.application.cores, report.saved_seconds
     if not any(report.actions.get(kind) for kind in SAVING_KINDS):
         if report.write_task_seconds is None:
             return "Nothing was read yet."
         wrote = report.write_task_seconds / max(cores, 1)
         return f"Nothing was read yet; what was stored ({report.stored:,}) took {wrote:.1f} s of writing."
     told = f"{report.predicted_seconds:.1f} s saved as predicted"
-    if measured is None:
+    if saved is None:
         return f"{told}; nothing was measured."
-    reads = report.measured
-    some = f" of {reads.by_runs + reads.by_log:,} of {reads.reads:,} reads" if reads.unmeasured else ""
+    found = report.measured
+    parts = [f"{found.choices:,} of its actions are measured"] if found.choices else []
+    parts += [f"{found.estimated:,} reads estimated"] if found.estimated else []
+    how = "estimated" if not found.choices else "measured" if not found.estimated else "measured and estimated"
     net = "" if report.write_task_seconds is None else " after the cost of writing"
     of = f" on {cores} cores" if cores else ""
-    return f"{told}, {round(measured, 1) + 0.0:.1f} s as measured{some}{net}{of}."
+    return f"{told}, {round(saved, 1) + 0.0:.1f} s as {how} ({', '.join(parts)}){net}{of}."
 
 
 def _application(report: Report) -> Section:
@@ -86,37 +94,50 @@ def _application(report: Report) -> Section:
 def _saved(report: Report) -> Section:
     if not report.actions:
         return Section("Saved", [])
+    found = report.measured
     rows = [
         ("Predicted", f"{report.predicted_seconds:.1f} s{_parts(report.predicted)}"),
         ("Measured", _measured(report)),
     ]
-    if report.measured.error is not None:
-        off, reads, lost = report.measured.error, len(report.measured.points), report.measured.lost
-        rows.append(("Predictions were off by", f"{off:.0%} in the median of {reads:,} reads, {lost:,} lost time"))
+    if found.estimated or found.unknown:
+        rest = f"; of {found.unknown:,} more only the prediction is known" if found.unknown else ""
+        rows.append(("Estimated", f"{found.estimated_seconds:.1f} s by {found.estimated:,} reads{rest}"))
+    if found.error is not None:
+        rows.append(("Predictions were off by", f"{found.error:.0%} in the median of {len(found.points):,} choices"))
+    if found.choices:
+        rows.append(("Lost time", f"{found.lost:,} of {found.choices:,} choices, {found.lost / found.choices:.0%}"))
+    if report.verified.same or report.verified.different:
+        rows.append(("Ran both ways", _verified(report)))
     if written := report.write_task_seconds:
-        wall = written / max(report.application.cores, 1)
-        rows.append(("Writing took", f"{wall:.1f} s ({written:.1f} task-seconds)"))
-        if report.measured_seconds is not None:
-            rows.append(("Measured, less writing", f"{round(report.measured_seconds, 1) + 0.0:.1f} s"))
+        rows.append(("Writing took", f"{report.write_seconds:.1f} s ({written:.1f} task-seconds)"))
+        if report.saved_seconds is not None:
+            rows.append(("Saved, less writing", f"{round(report.saved_seconds, 1) + 0.0:.1f} s"))
     return Section("Saved", rows + _money(report), SAVED_HINT)
 
 
 def _measured(report: Report) -> str:
-    measured = report.measured
-    if measured.seconds is None:
-        read = "no read stood for operators whose time is known" if measured.reads else "nothing was read"
-        return f"nothing: {read}"
-    counted = f"{measured.by_runs + measured.by_log:,} of {measured.reads:,} reads"
-    known = f"{measured.by_runs:,} against earlier runs, {measured.by_log:,} against this log alone"
-    those = "" if measured.predicted is None else f"; predicted for those {measured.predicted:.1f} s"
-    return f"{measured.seconds:.1f} s by {counted} ({known}){those}"
+    found = report.measured
+    if found.seconds is None:
+        return "nothing: no plain run of these queries is known in the same state of the machine"
+    those = "" if found.predicted is None else f"; predicted for those {found.predicted:.1f} s"
+    return f"{found.saved:.1f} s by {found.choices:,} choices against plain runs{those}"
+
+
+def _verified(report: Report) -> str:
+    found = report.verified
+    told = f"{found.same + found.different:,} queries, "
+    told += f"{found.different:,} WITH OTHER ROWS than plain Spark" if found.different else "all with equal rows"
+    if found.timed:
+        told += f"; {found.timed:,} of them timed: {found.plain:.1f} s as plain Spark, {found.saved:.1f} s saved"
+    return told
 
 
 SAVED_HINT = (
-    "Predicted: what each decision expected. Measured, of reads alone: what the operators that a read stands for took "
-    "when they last ran, less what the read took; task-seconds over the cores, so where cores were idle anyway a query "
-    "ends earlier by less. What shared subplans and rearranged stages would have taken otherwise nobody measures: "
-    "they have a prediction only."
+    "Predicted: what each decision expected. Measured: what plain execution of the same query took, in the same state "
+    "of the machine (cold: the application's first query on that core; else warm), less what this run took, deciding "
+    "included. Estimated, of the other reads: what the operators that a read stands for took when they last ran, less "
+    "what the read took, in task-seconds over the cores: where cores were idle anyway, a query ends earlier by less. "
+    "Of other shared subplans and rearranged stages only the prediction is known."
 )
 
 
@@ -124,7 +145,7 @@ def _money(report: Report) -> list[tuple[str, str]]:
     money, prices = report.money, report.prices
     rows = []
     if money.predicted is not None:
-        measured = "not measured" if money.computing is None else f"{_amount(money.computing)} measured"
+        measured = "not measured" if money.computing is None else f"{_amount(money.computing)} as saved"
         rows.append(
             (
                 "Money for computing",

@@ -9,7 +9,7 @@ from typing import Any
 from spark_regions.reasons import sentence
 
 ROWS_SHOWN = 200
-_COLUMNS = ("query", "what", "at", "entry", "predicted saving", "why")
+_COLUMNS = ("query", "what", "at", "entry", "predicted saving", "saved", "why")
 _STYLE = "text-align:left;vertical-align:top"
 
 
@@ -31,7 +31,7 @@ def table_rows(decisions: Iterable[Mapping[str, Any]]) -> Iterable[tuple[str, ..
     """One row for each action, decline and refusal; of a Connect session, whose decisions are such rows, each row.
 
     >>> list(table_rows([{"query": 3, "actions": [], "declines": [], "refusal": {"code": "DISABLED", "detail": ""}}]))
-    [('3', 'refused', '', '', '', 'DISABLED: spark_regions is switched off.')]
+    [('3', 'refused', '', '', '', '', 'DISABLED: spark_regions is switched off.')]
     """
     for decision in decisions:
         query = str(decision["query"])
@@ -75,7 +75,8 @@ def as_decisions(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         else:
             saving = row.get("predicted_seconds") or 0.0
             more = {"kind": row["kind"], "entry": row.get("entry"), "savingSeconds": saving, "reason": row.get("code")}
-            decision["actions"].append({**told, **more, "ran": execution is not None})
+            saved = {f"{how}Seconds": row.get(f"{how}_seconds") for how in ("measured", "estimated")}
+            decision["actions"].append({**told, **more, **saved, "ran": execution is not None})
     return [*whole, *found.values()]
 
 
@@ -85,4 +86,13 @@ def _row(query: str, told: Mapping[str, Any], what: str, seconds: float | None) 
     code = str(told.get("code") or "")
     why = f"{code}: {sentence(code, str(told.get('detail') or ''))}" if code else ""
     saving = f"{seconds:.2f} s" if seconds is not None and seconds >= 0 else ""
-    return query, what, at, str(told.get("entry") or ""), saving, why
+    return query, what, at, str(told.get("entry") or ""), saving, _saved(told), why
+
+
+def _saved(told: Mapping[str, Any]) -> str:
+    """What it came to when it ran, and how that is known."""
+    for how in ("measured", "estimated"):
+        seconds = told.get(f"{how}Seconds", told.get(f"{how}_seconds"))
+        if seconds is not None:
+            return f"{seconds:.2f} s {how}"
+    return ""

@@ -93,7 +93,21 @@ def _application(spark: SparkSession) -> Application:
 
 def _measured(spark: SparkSession, found: Report) -> Measured:
     told = json.loads(jvm.savings_json(spark) or "{}")
-    reads = sum(found.actions.get(kind, 0) for kind in READS)
-    by_runs = int(told.get("reads", 0))
-    saved = float(told.get("measured", 0.0))
-    return Measured(by_runs=by_runs, unmeasured=max(reads - by_runs, 0), predicted=None, saved=saved)
+    actions = [action for decision in decisions(spark, DECISIONS_KEPT) for action in decision["actions"]]
+    points = [
+        (max(float(each["savingSeconds"]), 0.0), float(each["measuredSeconds"]))
+        for each in actions
+        if each.get("measuredSeconds") is not None
+    ]
+    reads = sum(each["kind"] in READS and each.get("measuredSeconds") is not None for each in actions)
+    return Measured(
+        choices=int(told.get("choices", 0)),
+        reads=reads,
+        predicted=None,
+        saved=float(told.get("measured", 0.0)),
+        lost=sum(saved < 0 for _, saved in points),
+        points=points,
+        estimated=int(told.get("reads", 0)),
+        estimated_seconds=float(told.get("estimated", 0.0)),
+        unknown=max(sum(found.actions.get(kind, 0) for kind in READS) - reads - int(told.get("reads", 0)), 0),
+    )

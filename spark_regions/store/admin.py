@@ -12,6 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from spark_regions.dag.records import Entry
+from spark_regions.stats.plain_runs import is_whole_query
 from spark_regions.store import entries as records
 from spark_regions.store.graph import window
 from spark_regions.store.opening import StoreLocation, open_catalog, place, shown
@@ -78,6 +79,8 @@ def graph_snapshot(store: Store, runs: int = 20) -> GraphSnapshot:
         operators: dict[str, dict[str, Any]] = {}
         for row in connection.execute(sa.select(OPERATOR)):
             variant = to_variant(row)
+            if is_whole_query(variant.kind):
+                continue
             merged = operators.setdefault(
                 variant.lineage,
                 {"lineage": variant.lineage, "core": variant.core, "kinds": set(), "rows": None, "bytes": None,

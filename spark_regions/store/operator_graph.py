@@ -19,6 +19,7 @@ from spark_regions.store.catalog import Catalog
 from spark_regions.store.graph import Batch
 from spark_regions.store.stages import keys_of, stage_of
 from spark_regions.store.store import Run
+from spark_regions.store.switched_off import off_lineages, switch_off
 
 log = logging.getLogger("spark_regions.planner")
 
@@ -49,14 +50,18 @@ class OperatorGraph:
         self._variants: dict[str, list[OperatorStatistics]] = {}
         self._edges: dict[str, dict[str, EdgeUse]] = {}
         self._runs: list[int] = []
+        self._off: Mapping[str, str] = {}
+        self._off_unwritten: dict[str, str] = {}
         self._window = -1
         self._seen = -1
         self._wake = threading.Event()
         self._flushing = threading.Lock()
 
-    def view(self, plan: Plan, window: int) -> GraphView:
-        """What is known about the operators of `plan`."""
+    def view(self, plan: Plan, window: int, query: str | None = None) -> GraphView:
+        """What is known about the operators of `plan`, and under `query` about it as a whole."""
         lineages = {node.signature.lineage for node in plan.nodes.values() if node.signature}
+        if query:
+            lineages.add(query)
         if plan.repeated:
             lineages.add(query_key(plan))
         shared_cores = {shared.signature.core for shared in plan.shared}
@@ -121,6 +126,21 @@ class OperatorGraph:
                 if batch and (shape, lineage) in batch.stage_keys:
                     return batch.stage_keys[(shape, lineage)]
             return self.catalog.read(lambda connection: keys_of(connection, shape, lineage))
+
+    def switch_off(self, lineages: Iterable[str], detail: str) -> Callable[[], None]:
+        """Nothing is read or stored of these lineages from now on. Returns what writes that to the catalog."""
+        wanted = dict.fromkeys(lineages, detail)
+        with self._lock:
+            self._off_unwritten |= wanted
+
+        def write() -> None:
+            now = time.time()
+            self.catalog.write(lambda found: switch_off(found, wanted, detail, self.run.application, now), counted=True)
+            with self._lock:
+                for lineage in wanted:
+                    self._off_unwritten.pop(lineage, None)
+
+        return write
 
     def learn(self, name: str, value: float) -> None:
         """A new calibration value of this store location."""
@@ -221,6 +241,11 @@ class OperatorGraph:
         self._pending.stage_keys |= later.stage_keys
         self._pending.timed |= later.timed
 
+    def seen(self, lineage: str) -> GraphView:
+        """What is known under one name, without a plan."""
+        with self._lock:
+            return self.catalog.read(lambda connection: self._view(connection, {lineage}, set(), self._window))
+
     def _view(self, connection: sa.Connection, lineages: set[str], cores: set[str], window: int) -> GraphView:
         changes = self.catalog.changes(connection)
         if changes != self._seen or window != self._window or len(self._variants) > MAX_CACHED:
@@ -229,6 +254,7 @@ class OperatorGraph:
             self._runs = stored.window(connection, window, self.run.name, self.run.id)
             self.calibration |= stored.calibration(connection, self.location)
             self.calibration |= {name: value for (_, name), value in self._pending.calibration.items()}
+            self._off = off_lineages(connection)
             self._seen, self._window = changes, window
         unknown = lineages - self._variants.keys()
         if unknown:
@@ -251,6 +277,7 @@ class OperatorGraph:
             served=stored.served(connection, parents) if parents else frozenset(),
             session=session,
             runs=len(self._runs),
+            off={**self._off, **self._off_unwritten},
         )
 
     def _overlaid(self, known: Mapping[str, list[OperatorStatistics]], by: str) -> dict[str, list[OperatorStatistics]]:

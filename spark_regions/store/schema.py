@@ -146,6 +146,8 @@ ENTRY = Table(
     Column("recompute_seconds", Float, nullable=False, default=0.0),
     Column("predicted_seconds", Float, nullable=False, default=0.0),
     Column("measured_seconds", Float, nullable=False, default=0.0),
+    Column("measured_uses", Integer, nullable=False, default=0),
+    Column("estimated_seconds", Float, nullable=False, default=0.0),
     Column("contradictions", Integer, nullable=False, default=0),
     Column("application", String(256), nullable=False, default=""),
     Column("query", BigInteger, nullable=False, default=0),
@@ -156,6 +158,15 @@ ENTRY = Table(
     Index(None, "core"),
     Index(None, "lineage"),
     Index(None, "state", "bytes"),
+)
+
+SWITCHED_OFF = Table(
+    "switched_off",
+    METADATA,
+    Column("lineage", _DIGEST, primary_key=True),
+    Column("detail", Text, nullable=False),
+    Column("application", String(256), nullable=False),
+    Column("since", Float, nullable=False),
 )
 
 LEASE = Table(

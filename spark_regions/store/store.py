@@ -225,8 +225,8 @@ class Store:
         """What computing an entry took, where that was not known when it was decided."""
         self.catalog.write(lambda connection: records.update(connection, name, recompute_seconds=seconds))
 
-    def used(self, name: str, predicted: float, measured: float, contradicted: bool) -> None:
-        """A load ran: what it was predicted to save, and what it saved."""
+    def used(self, name: str, predicted: float, saved: float, measured: bool, contradicted: bool) -> None:
+        """A load ran: what it was predicted to save, and what it saved, as measured or by an estimate."""
         now = self.clock()
 
         def work(connection: sa.Connection) -> None:
@@ -239,7 +239,9 @@ class Store:
                 used=max(now, entry.used),
                 uses=entry.uses + 1,
                 predicted_seconds=entry.predicted_seconds + predicted,
-                measured_seconds=entry.measured_seconds + measured,
+                measured_seconds=entry.measured_seconds + saved * measured,
+                measured_uses=entry.measured_uses + measured,
+                estimated_seconds=entry.estimated_seconds + saved * (not measured),
                 contradictions=entry.contradictions + 1 if contradicted else 0,
             )
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from spark_regions.dag.records import Entry
+from spark_regions.stats.plain_runs import is_whole_query
 from spark_regions.store.schema import EDGE, ENTRY, OPERATOR, RUN
 
 MAX_ENTRIES = 500
@@ -49,6 +50,8 @@ def _fields(entry: Entry, job: str) -> dict[str, Any]:
         "benefit": round(entry.recompute_seconds, 4),
         "predicted": round(entry.predicted_seconds, 4),
         "measured": round(entry.measured_seconds, 4),
+        "measuredUses": entry.measured_uses,
+        "estimated": round(entry.estimated_seconds, 4),
         "contradictions": entry.contradictions,
     }
 
@@ -69,6 +72,8 @@ def most_used(connection: sa.Connection) -> MostUsed:
     count = connection.execute(sa.select(sa.func.count()).select_from(OPERATOR)).scalar() or 0
     nodes: dict[str, dict[str, Any]] = {}
     for row in connection.execute(_MOST_USED):
+        if is_whole_query(row.kind):
+            continue
         node = nodes.get(row.lineage)
         if node is None and len(nodes) < MAX_OPERATORS:
             nodes[row.lineage] = _operator(row)

@@ -79,7 +79,8 @@ class ErrorAnswer(Answered, frozen=True, tag="error"):
 
 
 class Confs(Record, frozen=True):
-    """The confs of one query; `first_use_overhead` is a share of its own work, `ttl_seconds` seconds, others bytes."""
+    """The confs of one query; `first_use_overhead` is a share of its own work, `verify` one of the decisions,
+    `ttl_seconds` seconds, others bytes."""
 
     strategy: str = "markov"
     max_bytes: Long = 0
@@ -91,6 +92,7 @@ class Confs(Record, frozen=True):
     first_use_overhead: float = 0.0
     sharing: bool = False
     workflow: bool = False
+    verify: float = 0.0
 
     @property
     def recycling(self) -> bool:
@@ -166,8 +168,23 @@ class SignedQuery(Record, frozen=True):
     repeated: tuple[RepeatedNodes, ...] = ()
 
 
+class QueryTop(Record, frozen=True):
+    """What tells a query from others.
+
+    :param key: of its rows, their columns, and how they are written if they are
+    :param lineage: of the rows
+    """
+
+    key: str
+    core: str
+    lineage: str
+
+
 class Decide(Asked, frozen=True, tag="decide"):
-    """:param subquery: it is a part of a query, which is decided on by itself before that is"""
+    """
+    :param subquery: it is a part of a query, which is decided on by itself before that is
+    :param top: None where the rows have no identity, or are written by a command that is not known
+    """
 
     query: Long
     plan: SignedQuery
@@ -179,6 +196,7 @@ class Decide(Asked, frozen=True, tag="decide"):
     offered: int = 0
     unordered: tuple[tuple[int, str], ...] = ()
     subquery: bool = False
+    top: QueryTop | None = None
 
 
 class DecideAgain(Asked, frozen=True, tag="again"):
@@ -237,8 +255,22 @@ class LearnedWeights(Record, frozen=True):
     others: float = 1.0
 
 
+class Baseline(Record, frozen=True):
+    """What plain execution of the same query took.
+
+    :param state: "cold" where the application has not run the query's core before, else "warm"
+    :param seconds: of the wall clock, the mean of `runs` in that state; None where there was none
+    """
+
+    state: str
+    seconds: float | None = None
+    runs: int = 0
+
+
 class Decision(Answered, frozen=True, tag="decision"):
     """
+    :param baseline: None of a query that cannot be told from others
+    :param verify: the driver is to run the query both ways, after it
     :param sweep: locations of evicted entries whose files the driver must delete
     :param offer: the driver is to ask again, with so many of the query's DataFrames
     :param again: the run is still being planned; the driver is to ask again
@@ -254,6 +286,8 @@ class Decision(Answered, frozen=True, tag="decision"):
     again: bool = False
     millis: dict[str, float] = msgspec.field(default_factory=dict)
     weights: LearnedWeights | None = None
+    baseline: Baseline | None = None
+    verify: bool = False
 
 
 class Announce(Asked, frozen=True, tag="announce"):
@@ -511,6 +545,12 @@ class Executed(Told, frozen=True, tag="executed"):
 
     :param outcome: "ok" or "failed"
     :param fitted: of the weights by which the seconds of a stage were divided over its nodes; 0: fixed ones
+    :param seconds: of the wall clock, deciding included
+    :param deciding: seconds of them that deciding took
+    :param write_seconds: task-seconds of storing and keeping results
+    :param queries: numbers of the plans that ran in it, its own first
+    :param alone: no other query ran meanwhile
+    :param saved: seconds against the baseline; None where there is none, or nothing that spares work was applied
     """
 
     query: Long
@@ -521,6 +561,26 @@ class Executed(Told, frozen=True, tag="executed"):
     loads: tuple[RanLoad, ...] = ()
     stages: tuple[TimedStage, ...] = ()
     fitted: float = 0.0
+    deciding: float = 0.0
+    write_seconds: float = 0.0
+    queries: tuple[Long, ...] = ()
+    alone: bool = False
+    saved: float | None = None
+
+
+class Verified(Told, frozen=True, tag="verified"):
+    """A query was run both ways.
+
+    :param same: with equal rows
+    :param plain: seconds of the wall clock as Spark itself planned it; None where something else ran meanwhile
+    :param saved: seconds less than `plain`, deciding included
+    """
+
+    query: Long
+    same: bool
+    plain: float | None = None
+    saved: float | None = None
+    detail: str = ""
 
 
 class Committed(Told, frozen=True, tag="committed"):
@@ -616,6 +676,7 @@ class End(Told, frozen=True, tag="end"):
 Request = Hello | Decide | DecideAgain | Announce | DigestFunctions | DecideSkew | Status
 Event = (
     Executed
+    | Verified
     | Committed
     | Abandoned
     | Invalid

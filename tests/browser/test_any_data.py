@@ -136,7 +136,7 @@ def test_text_from_data_stays_text(reader: Reader) -> None:
         "asOf": 1,
         "mode": "apply",
         "strategy": "markov",
-        "saved": {"predicted": 1.0, "measured": 1.0, "loadsMeasured": 1},
+        "saved": {"predicted": 1.0, "measured": 1.0, "choicesMeasured": 1, "estimated": 1.0, "loadsEstimated": 1},
         "held": {"bytes": 1, "entries": 1},
         "planner": {"healthy": False, "state": "down", "reason": "gone"},
         "counters": {},

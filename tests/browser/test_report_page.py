@@ -39,7 +39,7 @@ def test_it_has_all_that_the_text_has(told: tuple[str, str]) -> None:
         # Reasons stand in a table as in the tab: sentence, times, code.
         expected = f"{code[2]} {code[1]}" if code else line
         assert expected.replace("<", "&lt;").replace(">", "&gt;") in said, line
-    assert "2.6 s saved as predicted, 2.5 s as measured" in said
+    assert "2.6 s saved as predicted, 2.5 s as estimated" in said
     assert "Best candidates" in said and "stored" in said
 
 

@@ -3,7 +3,8 @@
 A plan is one node a line, indented below its parent: `1 Join sales(a, b) where f`, with `private`, `unstorable` or
 `20 bytes` (of a row) behind. What the graph has seen: `Join sales(a, b): 4 s, 1 MB, 1000 rows, 2 times`. An entry:
 `e1 sales(a, b) where f: 1 MB, 5 s, 2 reads`. A DataFrame: `s0 at 1 sales(a, b, c): seen 2, held, 30 bytes`. A repeated
-subplan: `2, 5 sales(a, b)`. Every filter reads column `a`. Names of operators' rows stand for digests.
+subplan: `2, 5 sales(a, b)`. What was measured of choices: `load sales(a): -0.5 s, 3 runs`; what is `off`: rows' names.
+Every filter reads column `a`. Names of operators' rows stand for digests.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ from spark_regions.runs.program import Budget
 from spark_regions.runs.recorded_query import Measured, RecordedQuery, query_part
 from spark_regions.runs.run_planner import RunPlanner
 from spark_regions.runs.run_view import RunView
+from spark_regions.stats.plain_runs import outcome
+from spark_regions.wire.messages import QueryTop
 
 ROWS = re.compile(
     r"(?P<core>\w+)\((?P<columns>[^)]*)\)(?: where (?P<filters>[\w, ]+?))?"
@@ -48,7 +51,21 @@ def question(case: Mapping[str, Any]) -> Question:
     unordered = frozenset((int(node), str(name)) for node, name in case.get("unordered", ()))
     view = _view(case)
     run = _run(case["run"], tree, confs) if "run" in case else None
-    return Question(tree, view, entries, Rates(), confs, CORES, case.get("now", 0.0), run, unordered)
+    root = tree.nodes[tree.root].signature
+    top = QueryTop(root.lineage, root.core, root.lineage) if root else None
+    return Question(
+        tree,
+        view,
+        entries,
+        Rates(),
+        confs,
+        CORES,
+        case.get("now", 0.0),
+        run,
+        unordered,
+        top=top,
+        plain_seconds=case.get("plain"),
+    )
 
 
 def plan(text: str, shared: Iterable[str] = (), repeated: Iterable[str] = ()) -> Plan:
@@ -130,7 +147,7 @@ def _rows(text: str) -> tuple[Signature | None, str]:
 
 
 def _number(text: str, unit: str, default: float) -> float:
-    found = re.search(rf"([\d.]+) {unit}\b", text)
+    found = re.search(rf"(-?[\d.]+) {unit}\b", text)
     return float(found[1]) if found else default
 
 
@@ -170,7 +187,16 @@ def _view(case: Mapping[str, Any]) -> GraphView:
         edges.setdefault(digest([child]), {})[digest([parent]) if parent else ""] = EdgeUse(runs, times)
     for child, parent, times in case.get("asked", ()):
         session.setdefault(digest([child]), {})[digest([parent]) if parent else ""] = times
-    return GraphView(by_lineage, by_core, edges, frozenset(), session, case.get("runs", 0))
+    for line in case.get("saved", ()):
+        kind, rows = line.split(maxsplit=1)
+        signed, rest = _rows(rows)
+        assert signed
+        for _ in range(int(_number(rest, "runs", 1))):
+            by_lineage.setdefault(signed.lineage, []).append(
+                outcome(kind, signed.lineage, _number(rest, "s", 0.0), 0.0)
+            )
+    off = {digest([each]): "1 of 3 rows are others than plain Spark's" for each in case.get("off", ())}
+    return GraphView(by_lineage, by_core, edges, frozenset(), session, case.get("runs", 0), off)
 
 
 def _shared(line: str) -> CandidateDataFrame:

@@ -163,6 +163,7 @@ def test_prometheus_has_our_metrics(application: Application, overview: dict[str
     assert told["bytesHeld_Value"] > 0 and told["planningTime_Count"] >= 4
     assert told["predictedSavingSeconds_Value"] == pytest.approx(overview["saved"]["predicted"], abs=1e-6)
     assert told["measuredSavingSeconds_Value"] == pytest.approx(overview["saved"]["measured"], abs=1e-6)
+    assert told["estimatedSavingSeconds_Value"] == pytest.approx(overview["saved"]["estimated"], abs=1e-6)
 
 
 @pytest.fixture(scope="module")
@@ -410,8 +411,11 @@ def test_a_subquery_counts_once_however_often_it_is_planned(past: Past) -> None:
     assert past.live["saved"]["predicted"] == pytest.approx(predicted + skew, abs=1e-6)
     assert past.report.predicted_seconds == pytest.approx(predicted + skew, abs=1e-6)
     assert past.live["saved"]["measured"] == pytest.approx(past.report.measured.saved, abs=1e-6)
-    # Those in the subquery are measured too.
-    assert past.report.measured.by_runs == past.live["saved"]["loadsMeasured"] == len(figures(past.decisions, "load"))
+    found = past.report.measured
+    assert found.choices == past.live["saved"]["choicesMeasured"]
+    assert found.estimated == past.live["saved"]["loadsEstimated"]
+    # Those in the subquery are told of too.
+    assert found.reads + found.estimated == len(figures(past.decisions, "load"))
     assert past.report.actions["load"] == past.live["actions"]["load"] == len(figures(past.decisions, "load"))
     execution = of_execution(past, "load")
     for told in past.facts[f"/regions/execution/json?id={execution}"]:
@@ -431,7 +435,7 @@ def test_an_execution_is_one_row_with_the_sums_of_its_queries(past: Past) -> Non
         if row["counted"]:
             done.update(row["done"])
     assert done == past.live["actions"]
-    for name in ("predicted", "measured"):
+    for name in ("predicted", "measured", "estimated"):
         figure = {"measured": "saved"}.get(name, name)
         assert sum(row[figure] or 0 for row in rows) == pytest.approx(past.live["saved"][name], abs=1e-6)
     left = sum(row["declined"] for row in rows if row["counted"])

@@ -32,11 +32,14 @@ def connect() -> list[dict[str, Any]]:
 def test_rows_of_a_classic_session() -> None:
     load, failed, declined = table_rows([classic()])
     assert load[:5] == ("7", "load", "Join (1)", "e1", "1.25 s")
-    assert load[5].startswith("BENEFIT: ")
+    assert load[5] == ""
+    assert load[6].startswith("BENEFIT: ")
+    (measured, *_) = table_rows([classic() | {"actions": [classic()["actions"][0] | {"measuredSeconds": -0.5}]}])
+    assert measured[4:6] == ("1.25 s", "-0.50 s measured")
     assert failed[1:5] == ("could not load", "Join (2)", "e2", "")
-    assert failed[5].startswith("ENTRY_MISSING: ")
+    assert failed[6].startswith("ENTRY_MISSING: ")
     assert declined[1:] == (
-        "declined", "Join (3)", "", "", "TOO_CHEAP: Recomputing costs too little to be worth an entry (0.02 s)."
+        "declined", "Join (3)", "", "", "", "TOO_CHEAP: Recomputing costs too little to be worth an entry (0.02 s)."
     )  # fmt: skip
 
 

@@ -20,31 +20,66 @@ def report(folder: Path, events: list[dict], prices: Prices = Prices()) -> Repor
     return read_report(write(folder / "log", events), prices)
 
 
-def test_a_read_is_measured_against_what_the_log_has_seen(tmp_path: Path) -> None:
+def test_a_read_is_estimated_by_what_the_log_has_seen(tmp_path: Path) -> None:
     found = report(tmp_path, reused())
     assert (found.queries, dict(found.outcomes)) == (2, {"ok": 2})
     assert found.actions == {"load": 1, "store": 1}
     assert found.predicted_seconds == pytest.approx(2.6)  # the store's own saving is that of a later read
-    assert found.measured.saved == pytest.approx((4 + 2 - 0.5) / 2)
-    assert (found.measured.by_log, found.measured.reads) == (1, 1)
-    assert found.measured_seconds == pytest.approx((5.5 - 0.4) / 2)
-    assert found.measured.points == [(2.6, pytest.approx(2.75))]
-    assert (found.measured.error, found.measured.lost) == (pytest.approx(0.15 / 2.75, abs=1e-4), 0)
-    assert "5% in the median of 1 reads, 0 lost time" in text(found)
+    assert (found.measured.choices, found.measured.estimated, found.measured.unknown) == (0, 1, 0)
+    assert found.measured.estimated_seconds == pytest.approx((4 + 2 - 0.5) / 2)
+    assert found.measured_seconds is None
+    assert found.saved_seconds == pytest.approx((5.5 - 0.4) / 2)
+    assert "2.5 s as estimated (1 reads estimated)" in text(found)
+    assert "Measured    " in text(found) and "nothing: no plain run" in text(found)
     assert found.query_points == ((3.0, 3.6),)
     assert found.declines == {"SOURCE": 1, "TOO_CHEAP": 1}
     assert (found.application.cores, found.application.name) == (2, "<orders>")
     assert "spark.secret" not in found.application.confs
 
 
-def test_a_read_of_an_earlier_runs_result_is_measured_as_the_shim_says(tmp_path: Path) -> None:
+def test_a_read_of_an_earlier_runs_result_is_estimated_as_the_shim_says(tmp_path: Path) -> None:
     events = reused()
     del events[4:7]  # The application begins with the query that reads.
-    assert report(tmp_path, events).measured_seconds is None
-    events[-2]["loads"][0] |= {"predicted": 2.6, "saved": 2.0}
+    assert report(tmp_path, events).saved_seconds is None
+    events[-2]["loads"][0] |= {"predicted": 2.6, "estimated": 2.0}
     found = report(tmp_path, events)
-    assert (found.measured.by_runs, found.measured.by_log) == (1, 0)
-    assert found.measured_seconds == pytest.approx(2.0)
+    assert (found.measured.choices, found.measured.estimated) == (0, 1)
+    assert found.saved_seconds == pytest.approx(2.0)
+
+
+def test_what_is_measured_against_a_plain_run_is_not_estimated_as_well(tmp_path: Path) -> None:
+    events = reused()
+    (read,) = [each for each in events if each["Event"].endswith("Ran") and each["loads"]]
+    choices = [
+        {"query": read["query"], "node": 0, "kind": "load", "predicted": 2.6, "saved": 2.0},
+        {"query": read["query"], "node": 1, "kind": "share", "predicted": 0.5, "saved": -0.1},
+    ]
+    read["saving"] = {"state": "warm", "plain": 5.5, "runs": 3, "saved": 1.9, "choices": choices}
+    read["loads"][0] |= {"estimated": 2.75}
+    found = report(tmp_path, events)
+    assert (found.measured.choices, found.measured.reads, found.measured.lost) == (2, 1, 1)
+    assert (found.measured.estimated, found.measured.unknown) == (0, 0)
+    assert found.measured.saved == pytest.approx(1.9)
+    assert found.measured.points == [(2.6, 2.0), (0.5, -0.1)]
+    assert found.measured.error == pytest.approx((0.3 + 6.0) / 2)
+    assert found.measured_seconds == pytest.approx(1.9 - 0.2)
+    shown = text(found)
+    assert "1.7 s as measured (2 of its actions are measured)" in shown
+    assert "1 of 2 choices, 50%" in shown
+    assert found.document()["saved"]["relative_error"] == found.measured.error
+
+
+def test_queries_that_ran_both_ways_are_told_and_others_rows_come_first(tmp_path: Path) -> None:
+    def note(kind: str, **more: object) -> dict:
+        return decided(2, [], [action(kind, -1, "", -1.0, **more)], session="")
+
+    events = [*reused(), note("verified", pair={"plain": 3.0, "saved": 2.25}), note("verified", pair=None)]
+    found = report(tmp_path, events)
+    assert (found.verified.same, found.verified.timed, found.verified.saved) == (2, 1, 2.25)
+    assert "2 queries, all with equal rows; 1 of them timed: 3.0 s as plain Spark, 2.2 s saved" in text(found)
+    wrong = text(report(tmp_path, [*events, note("differs")]))
+    assert wrong.startswith("1 queries had OTHER ROWS than plain Spark when they ran both ways.")
+    assert "3 queries, 1 WITH OTHER ROWS than plain Spark" in wrong
 
 
 def test_what_became_of_an_entry_is_no_further_decision(tmp_path: Path) -> None:
@@ -76,13 +111,13 @@ def test_what_was_decided_on_a_plan_that_never_ran_counts_nowhere(tmp_path: Path
     assert report(tmp_path, [*reused(), again]).declines == report(tmp_path, reused()).declines
 
 
-def test_a_read_without_seconds_counts_as_not_measured(tmp_path: Path) -> None:
+def test_a_read_without_seconds_is_not_even_estimated(tmp_path: Path) -> None:
     again = decided(3, [node(0, "b")], [action("load", 0, "e1", 1.0)])
     told = ran(3, 1.0, {})
     told["loads"] = [{"query": 3, "node": 0, "entry": "e1"}]
     found = report(tmp_path, [*reused(), again, told])
-    assert (found.measured.by_log, found.measured.unmeasured) == (1, 1)
-    assert "as measured of 1 of 2 reads" in text(found)
+    assert (found.measured.estimated, found.measured.unknown) == (1, 1)
+    assert "by 1 reads; of 1 more only the prediction is known" in text(found)
 
 
 def test_a_subquery_counts_with_the_query_that_ran_it_and_once(tmp_path: Path) -> None:
@@ -93,13 +128,13 @@ def test_a_subquery_counts_with_the_query_that_ran_it_and_once(tmp_path: Path) -
     told = ran(5, 1.0, {0: (1.0, None)})
     told["queries"] = [5, 3]
     told["loads"] = [
-        {"query": 3, "node": 0, "entry": "e1", "seconds": 0.5, "predicted": 2.0, "saved": 1.5},
-        {"query": 5, "node": 1, "entry": "e2", "seconds": 0.5, "predicted": 1.0, "saved": 0.25},
+        {"query": 3, "node": 0, "entry": "e1", "seconds": 0.5, "predicted": 2.0, "estimated": 1.5},
+        {"query": 5, "node": 1, "entry": "e2", "seconds": 0.5, "predicted": 1.0, "estimated": 0.25},
     ]
     found = report(tmp_path, [*start(), *subqueries, whole, told])
     assert found.actions == {"load": 2}
-    assert (found.predicted_seconds, found.measured.saved) == (3.0, 1.75)
-    assert (found.measured.by_runs, found.measured.unmeasured) == (2, 0)
+    assert (found.predicted_seconds, found.measured.estimated_seconds) == (3.0, 1.75)
+    assert (found.measured.estimated, found.measured.unknown) == (2, 0)
     assert (found.queries, dict(found.outcomes)) == (3, {"ok": 1})
 
 
@@ -190,9 +225,9 @@ def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         folded.add({**decided(query, [node(0, f"l{query}")], [action("load", 0, "e")]), "Event": event_totals.DECIDED})
         folded.add({**ran(query, 1.0, {}, {"e": 0.1}), "Event": event_totals.RAN})
     assert len(folded.lineages.found) == 5
-    assert folded.savings.measured.unmeasured == 20
+    assert folded.savings.measured.unknown == 20
     for _ in range(5):
-        folded.savings.read(1.0, {"saved": 1.0}, None, 1)
+        folded.savings.measure([{"predicted": 1.0, "saved": 1.0}])
     assert len(folded.savings.measured.points) == 2
 
 
@@ -246,11 +281,11 @@ def test_the_command(tmp_path: Path) -> None:
     log = write(tmp_path / "log", reused())
     code, shown, errors = cli(str(log), "--core-hour-price", "0.05")
     assert (code, errors) == (0, "")
-    assert "2.6 s saved as predicted, 2.5 s as measured" in shown
+    assert "2.6 s saved as predicted, 2.5 s as estimated" in shown
     assert "0.05 a core-hour" in shown
     code, shown, _ = cli(str(log), "--json")
     document = json.loads(shown)
-    assert document["saved"]["measured_seconds"] == pytest.approx(2.55)
+    assert document["saved"]["saved_seconds"] == pytest.approx(2.55)
     assert document["candidates"][0]["lineage"] == "b"
     code, shown, _ = cli(str(log), "--html", str(tmp_path / "page.html"))
     assert code == 0

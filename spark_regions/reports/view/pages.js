@@ -28,7 +28,10 @@
   view.savedCards = function ({saved, actions}) {
     const did = kind => count(actions[kind] || 0);
     return [
-      ['Seconds saved, measured', el('span', {id: 'regions-saved'}, seconds(saved.measured)), `over ${saved.loadsMeasured} loads`],
+      ['Seconds saved, measured', el('span', {id: 'regions-saved'}, seconds(saved.measured)),
+        `by ${saved.choicesMeasured} choices, against plain runs`],
+      ['Seconds saved, estimated', el('span', {id: 'regions-estimated'}, seconds(saved.estimated)),
+        `by ${saved.loadsEstimated} other loads`],
       ['Seconds saved, predicted', el('span', {id: 'regions-predicted'}, seconds(saved.predicted)),
         `${did('load')} loads, ${did('recall')} recalls, ${did('share')} shared`],
     ];
@@ -64,7 +67,8 @@
           ['SQL', 'Spark\'s own page of the execution; empty for a plan that was only explained'],
           'Description', 'Started', 'Status', 'Duration', ['Decided in', 'Of the query and its subqueries that ran'],
           ['Done', 'Actions at places that ran'], ['Left alone', 'Operators at which nothing was done'], 'Predicted saving',
-          ['Measured saving', 'Of results that were read; what Spark would have spent, less the read'],
+          ['Measured saving', 'What a plain run of the query took in the same state of the machine, less what this one took'],
+          ['Estimated saving', 'Without such a run: what the operators took in other runs, less the reads in their place'],
         ],
       }),
       facts.executions.length < kept
@@ -87,6 +91,7 @@
       cells.seconds(e.seconds), cells.millis(e.planningMillis),
       [e.summary, e.counted || !Object.keys(e.done).length ? null : el('span', {class: 'text-muted'}, ' (decided)')],
       cells.count(e.declined), cells.seconds(e.predicted > 0 ? e.predicted : null), cells.seconds(e.saved),
+      cells.seconds(e.estimated),
     ];
   }
 
@@ -112,7 +117,7 @@
         'Why', 'Rows', 'Size', 'Columns', ['Uses', 'Loads that were reported'],
         ['Expected per use', 'Saving of one read, as estimated when it was stored; unknown where the operators had not been ' +
           'measured by then'],
-        ['Saved, measured', 'By all reads, each measured when it ran'],
+        ['Saved, measured', 'By reads in queries of which a plain run is known'], ['Saved, estimated', 'By all other reads'],
         ['Saved, predicted', 'By all reads, each predicted when it was decided on'], 'Last used', 'Age',
       ],
     }),
@@ -130,7 +135,8 @@
       el('span', {title: told(why, e.detail)}, why), cells.count(e.rows || 0), cells.bytes(e.bytes || 0),
       cells.count(e.columns > 0 ? e.columns : null), cells.count(e.uses || 0),
       e.benefit > 0 ? cells.seconds(e.benefit) : cells.unknown(el('span', {class: 'text-muted'}, 'unknown')),
-      cells.seconds(used ? e.measured : null), cells.seconds(used ? e.predicted : null), cells.time((e.used || 0) * 1000),
+      cells.seconds(e.measuredUses ? e.measured : null), cells.seconds(e.uses > (e.measuredUses || 0) ? e.estimated : null),
+      cells.seconds(used ? e.predicted : null), cells.time((e.used || 0) * 1000),
       cell(el('span', {class: 'regions-line'}, view.long(age)), age),
     ];
   }

@@ -49,7 +49,8 @@
         (facts.subqueries ? `, with ${counted(facts.subqueries, 'subquery', 'subqueries')}` : '')],
       [facts.counted ? 'Done' : 'Decided', el('span', {id: 'regions-done'}, facts.summary || 'nothing'),
         view.leftAlone(facts.declined) + (held ? `, ${held} of them as the mode is observe` : '')],
-      ['Saving measured', known(facts.saved) ? seconds(facts.saved) : '–',
+      [known(facts.saved) ? 'Saving measured' : 'Saving estimated', known(facts.saved) ? seconds(facts.saved)
+        : known(facts.estimated) ? seconds(facts.estimated) : '–',
         facts.counted ? `predicted ${seconds(facts.predicted)}` : 'counted once it has run'],
       ['Decided in', millis(facts.planningMillis), `${millis(sum(plans.map(plan => plan.main.plannerMillis)))} of it by the planner` +
         (facts.notRun && facts.counted ? `; ${millis(facts.notRunMillis)} more on ${counted(facts.notRun, 'plan')} not run` : '')],
@@ -111,10 +112,13 @@
     const rows = [].concat(...plans.map(plan => actionsOf(plan).map(action => {
       const {refusal} = action;
       const isIdle = facts.counted && !refusal && !action.ran;
-      const load = view.reads(action) && action.ran ? list(plan.facts.loads).find(each => each.node === action.node) : null;
+      const at = each => each.node === action.node;
+      const load = view.reads(action) && action.ran ? list(plan.facts.loads).find(at) : null;
+      const choice = list(plan.facts.choices).find(each => at(each) && each.kind === action.kind);
       return [
         refusal ? `could not ${action.kind}` : action.kind, place(plan, action), ...number(plan), entryLink(action.entry),
-        cells.seconds(action.savingSeconds >= 0 && !isIdle ? action.savingSeconds : null), cells.seconds(load ? load.saved : null),
+        cells.seconds(action.savingSeconds >= 0 && !isIdle ? action.savingSeconds : null), cells.seconds(choice ? choice.saved : null),
+        cells.seconds(load && !choice ? load.estimated : null),
         isIdle ? el('span', {class: 'text-muted'}, 'Not run: the same rows are computed at another place.')
           : refusal ? reason(refusal.code, refusal.detail) : reason(action.reason, action.detail),
       ];
@@ -123,14 +127,14 @@
     const before = [].concat(...plans.map(plan => Array.from(grouped(plan.readsBefore, ([name]) => name)).map(([name, places]) => {
       const decided = plans.find(other => other !== plan && actionsOf(other).some(action => action.entry === name));
       return ['read', listed(places.map(([, node]) => place(plan, node))), ...number(plan), entryLink(name), cells.seconds(null),
-        cells.seconds(null), el('span', {class: 'text-muted'}, decided ? `As decided on query ${decided.number}, and counted there.`
+        cells.seconds(null), cells.seconds(null), el('span', {class: 'text-muted'}, decided ? `As decided on query ${decided.number}, and counted there.`
           : 'Decided on before: on a DataFrame or subquery that this plan is built on.')];
     })));
     const all = [].concat(...plans.map(actionsOf));
     return [
       heading(facts.counted ? 'What was done' : 'What was decided', all.filter(action => action.ran || !facts.counted).length),
       table({id: 'regions-actions', caption: 'Actions and what became of them', empty: 'Nothing was stored, read or shared.',
-        columns: ['Action', 'Operator', ...(several ? ['Query'] : []), 'Entry', 'Predicted saving', 'Measured saving', 'Reason'],
+        columns: ['Action', 'Operator', ...(several ? ['Query'] : []), 'Entry', 'Predicted saving', 'Measured saving', 'Estimated saving', 'Reason'],
         rows: rows.concat(before)}),
     ];
   }
@@ -168,10 +172,10 @@
   const tables = plan => [view.skewTable(plan.facts), regions(plan), operators(plan)];
 
   function subquery(plan) {
-    const {operators: size, planningMillis, predicted, saved} = plan.facts;
+    const {operators: size, planningMillis, predicted, saved, estimated} = plan.facts;
     const title = [el('h4', {class: 'd-inline'}, `Subquery ${plan.number}`), el('span', {class: 'text-muted'},
       ` ${counted(size || 0, 'operator')}, decided in ${millis(planningMillis || 0)}, saving predicted ${seconds(predicted || 0)}`,
-      known(saved) ? `, measured ${seconds(saved)}` : '')];
+      known(saved) ? `, measured ${seconds(saved)}` : known(estimated) ? `, estimated ${seconds(estimated)}` : '')];
     return fold(title, plan.page ? el('p', {}, el('a', {href: plan.page}, 'Its plan has a page of its own.'))
       : [picture(plan), tables(plan)]);
   }

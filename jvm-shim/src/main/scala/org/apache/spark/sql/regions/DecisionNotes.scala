@@ -13,6 +13,10 @@ final class DecisionNotes(val query: Long, session: String) {
   private val declines = ArrayBuffer.empty[DeclinedNode]
   private var refusal: Option[Refusal] = None
   private var regions: Option[JsonNode] = None
+  private var answered: Option[wire.Decision] = None
+
+  /** Whether the query is to run both ways. */
+  def verify: Boolean = answered.exists(_.verify)
 
   private val laps = mutable.LinkedHashMap.empty[String, Double]
 
@@ -34,7 +38,10 @@ final class DecisionNotes(val query: Long, session: String) {
     if (declines.size < DecisionNotes.declinesKept) declines += DeclinedNode(node, operator, why.code, why.detail)
 
   /** Keeps the region plan of an answer, if it has one. */
-  def planned(answer: wire.Decision): Unit = regions = answer.regions.map(Frames.tree(_))
+  def planned(answer: wire.Decision): Unit = {
+    regions = answer.regions.map(Frames.tree(_))
+    answered = Some(answer)
+  }
 
   /** Counts what `body` takes. */
   def lap[T](name: String)(body: => T): T = {
@@ -61,7 +68,9 @@ final class DecisionNotes(val query: Long, session: String) {
     declines.toSeq,
     refusal,
     regions,
-    laps = laps.toMap)
+    laps = laps.toMap,
+    baseline = answered.flatMap(_.baseline)
+  )
 }
 
 object DecisionNotes {

@@ -64,7 +64,16 @@ final case class DecidedAction(
     insteadSeconds: Double = -1,
     splits: Seq[SkewSplit] = Nil,
     makespan: Option[Makespan] = None,
-    stageRun: Option[StageRun] = None)
+    stageRun: Option[StageRun] = None,
+    pair: Option[RanBothWays] = None)
+
+/**
+ * Seconds of a query that was run both ways, nothing else beside it.
+ *
+ * @param plain as Spark itself planned it
+ * @param saved by running it as decided, deciding included
+ */
+final case class RanBothWays(plain: Double, saved: Double)
 
 /** Kinds of actions by what they do for the query that they are decided on. */
 object ActionKind {
@@ -82,6 +91,7 @@ final case class DeclinedNode(node: Int, operator: String, code: String, detail:
 /**
  * What was decided on one query, or (`topic` skew) on one stage of it. `refusal`: why nothing was decided at all. `regions`: the query's regions, the labels of the
  * edges between them, and the predicted seconds, as docs/protocol.md has them. `laps`: milliseconds of the parts of deciding.
+ * `baseline`: what plain execution took, which alone a saving is measured against.
  */
 final case class Decision(
     query: Long,
@@ -94,7 +104,8 @@ final case class Decision(
     refusal: Option[Refusal] = None,
     regions: Option[JsonNode] = None,
     topic: String = "",
-    laps: Map[String, Double] = Map.empty)
+    laps: Map[String, Double] = Map.empty,
+    baseline: Option[wire.Baseline] = None)
 
 /** The last `limit` values, thread-safe. */
 final class Ring[T](limit: Int) {
@@ -136,7 +147,9 @@ object Counters {
   val declines = "declines"
   val fallbacks = "fallbacks"
   val skewRepairs = "skewRepairs"
+  val verified = "verified"
+  val differences = "differences"
   val names: Seq[String] =
     Seq(queries, plansChanged, misses, loads, stores, persists, recalls, shares, commits, abandons, declines, fallbacks,
-      skewRepairs)
+      skewRepairs, verified, differences)
 }

@@ -96,6 +96,27 @@ final class Recycling(
     if (reason.code != "INPUT_CHANGED") tell(wire.Invalid(entry, query, reason.code, reason.detail))
   }
 
+  /**
+   * A query was run both ways.
+   *
+   * @param differs what is different in its rows
+   * @param pair None where something else ran beside it
+   */
+  def verified(query: Long, differs: Option[String], rows: Int, pair: Option[RanBothWays]): Unit = {
+    counters.add(if (differs.isEmpty) Counters.verified else Counters.differences)
+    differs.foreach { what =>
+      logWarning(
+        s"spark_regions: query $query, run both ways, has OTHER ROWS than plain Spark gives: $what. Nothing is reused in it, " +
+          "nor what it read, until `spark-regions cache lift` says so. Please report this")
+    }
+    val (kind, code) = if (differs.isEmpty) ("verified", "VERIFIED") else ("differs", "DIFFERS")
+    val timed = if (differs.isEmpty) pair else None
+    val seconds = timed.fold("")(p => f", ${p.plain}%.2f s as plain Spark, ${p.saved}%.2f s saved")
+    note(query, kind, "", code, differs.getOrElse(s"$rows rows$seconds"), timed)
+    planner.observe(wire.Verified(query, differs.isEmpty, timed.map(_.plain), timed.map(_.saved),
+        differs.getOrElse("")))
+  }
+
   /** That an entry cannot be read, or will not be there. */
   def tell(event: wire.Event): Unit = {
     event match {
@@ -154,7 +175,13 @@ final class Recycling(
   }
 
   /** Things that turn out only when the query runs are decisions' outcomes, and listed with them. */
-  private def note(query: Long, kind: String, entry: String, code: String, detail: String): Unit =
+  private def note(
+      query: Long,
+      kind: String,
+      entry: String,
+      code: String,
+      detail: String,
+      pair: Option[RanBothWays] = None): Unit =
     add(
       Decision(
         query,
@@ -162,7 +189,7 @@ final class Recycling(
         System.currentTimeMillis(),
         0,
         0,
-        Seq(DecidedAction(kind, -1, "", entry, -1, code, detail = detail)),
+        Seq(DecidedAction(kind, -1, "", entry, -1, code, detail = detail, pair = pair)),
         Nil))
 }
 

@@ -26,7 +26,10 @@ object RegionsApi {
     val tree = Frames.json.valueToTree[ObjectNode](decision)
     savings.execution(decision.query).fold(tree.putNull("execution"))(tree.put("execution", _))
     decision.actions.zipWithIndex.foreach { case (action, i) =>
-      tree.path("actions").get(i).asInstanceOf[ObjectNode].put("ran", savings.ran(decision.query, action))
+      val told = tree.path("actions").get(i).asInstanceOf[ObjectNode].put("ran", savings.ran(decision.query, action))
+      val found = savings.outcome(decision.query, action)
+      found.measured.foreach(told.put("measuredSeconds", _))
+      found.estimated.foreach(told.put("estimatedSeconds", _))
     }
     tree
   }
@@ -34,11 +37,17 @@ object RegionsApi {
   /** `{"queries":3,"loads":1,…}`; empty where inactive. */
   def counters(session: SparkSession): String = json(ordered(running(session).map(_.counters.snapshot).getOrElse(Nil)))
 
-  /** `{"predicted":1.5,"measured":1.2,"reads":3}`: seconds saved by reads, and how many were measured; empty where inactive. */
+  /** `{"predicted":1.5,"measured":1.2,"choices":3,"estimated":0.4,"reads":1}`: seconds saved, with how many were measured or estimated. */
   def savings(session: SparkSession): String = json(
     ordered(
       running(session).toSeq.map(_.events.savings).flatMap(s =>
-        Seq("predicted" -> s.predictedSeconds, "measured" -> s.measuredSeconds, "reads" -> s.measuredReads))))
+        Seq(
+          "predicted" -> s.predictedSeconds,
+          "measured" -> s.measuredSeconds,
+          "choices" -> s.measuredChoices,
+          "estimated" -> s.estimatedSeconds,
+          "reads" -> s.estimatedReads
+        ))))
 
   /** What stands against storing and loading each node of `frame`; see [[rules.WhyNot]]. */
   def whyNot(frame: DataFrame): String = RegionsRuntime.of(frame.sparkSession) match {

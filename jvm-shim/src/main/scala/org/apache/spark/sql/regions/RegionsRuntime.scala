@@ -17,11 +17,12 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.classic
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart
 import org.apache.spark.sql.regions.bridge.{AdaptiveDeadline, PlannerClient, PlannerPython, PlannerSettings}
-import org.apache.spark.sql.regions.profile.{ProfileListener, QueryRegistry}
+import org.apache.spark.sql.regions.profile.{ProfileListener, QueryRegistry, RanPlans}
 import org.apache.spark.sql.regions.skew.{SkewRule, StageLoads, StageTimes}
 import org.apache.spark.sql.regions.ui.{LiveTab, RegionsExplain, RegionsSource}
 import org.apache.spark.sql.regions.ui.events.{RegionsEvents, StateReport}
-import org.apache.spark.sql.regions.wire.{Hello, Status, StatusAnswer}
+import org.apache.spark.sql.regions.verify.Verifier
+import org.apache.spark.sql.regions.wire.{Executed, Hello, Status, StatusAnswer}
 
 /** All of ours that lives as long as one SparkContext: the planner process, the listeners, what was decided. */
 final class RegionsRuntime private (val sc: SparkContext) extends Logging {
@@ -45,8 +46,9 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
   val adaptiveDeadline = new AdaptiveDeadline
   val state = new StateReport(sc, client, counters)
   val events = new RegionsEvents(sc, state)
-  val profile = new ProfileListener(queries, client.observe, events.ran)
+  val profile: ProfileListener = new ProfileListener(queries, client.observe, ran)
   val recycling = new Recycling(sc, client, counters, decisions, profile, events)
+  val verifier = new Verifier(sc, recycling, profile)
   val metrics = new RegionsSource(counters, events.savings, state, () => events.dropped)
   val stageTimes = new StageTimes(1000)
   val stageLoads = new StageLoads(1000)
@@ -65,6 +67,11 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
       case start: SparkListenerSQLExecutionStart => keys.check(start.modifiedConfigs.keys)
       case _ =>
     }
+  }
+
+  private def ran(event: Executed, plans: RanPlans, execution: Long): Executed = {
+    verifier.ran(event, plans)
+    events.ran(event, plans, execution)
   }
 
   private def open(): this.type = {
@@ -148,6 +155,7 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
   private def end(): Unit = synchronized {
     if (!closed) {
       closed = true
+      verifier.close()
       recycling.close()
       events.close()
       client.close()

@@ -90,6 +90,11 @@ final class ExecutedQuery(
       }
       .sortBy(-_.seconds).take(Policy.timedStagesMost)
 
+  /** Task-seconds of storing and keeping rows. */
+  lazy val writeSeconds: Double = operators.map(operator =>
+    Seq(TeeExec.writeTime, RowBatches.keepTime)
+      .flatMap(name => id(operator, name)).flatMap(metric => stages.flatMap(_(metric))).sum / 1e9).sum
+
   /** By node id, of those that ran. */
   lazy val nodes: Map[Int, Observed] = {
     val own = operators.filter(operator => operator.node.isDefined && operator.entry.isEmpty && !isTee(operator))

@@ -10,13 +10,13 @@ import org.apache.spark.sql.execution.ui.{SparkListenerSQLExecutionEnd, SparkLis
 import org.apache.spark.sql.regions.{Guard, wire}
 
 /**
- * Follows executions, stages and tasks, and tells `observe` what each signed query really did, and `ran` also which plans of it ran, and in which
- * execution. All on Spark's listener thread, so the maps need no lock.
+ * Follows executions, stages and tasks, and tells `observe` what each signed query really did. Before, `ran` is told also which plans
+ * of it ran, and in which execution, and completes the event. All on Spark's listener thread, so the maps need no lock.
  */
 final class ProfileListener(
     registry: QueryRegistry,
     observe: wire.Event => Unit,
-    ran: (wire.Executed, RanPlans, Long) => Unit = (_, _, _) => ())
+    ran: (wire.Executed, RanPlans, Long) => wire.Executed = (event, _, _) => event)
     extends SparkListener with Logging {
   val metrics = new StageMetrics
   val ends = new QueryEnds
@@ -27,6 +27,13 @@ final class ProfileListener(
   private val executionsKept = 1000
   private val stagesOf = mutable.LinkedHashMap.empty[Long, mutable.LinkedHashMap[Int, StageSums]]
   private val running = mutable.HashMap.empty[Int, StageSums]
+  private val beside = new Concurrency
+
+  /** Executions that have begun so far; what runs outside of any is not counted. */
+  def begun: Long = beside.begun
+
+  /** Those that have not ended; asked on the listeners' thread. */
+  def open: Int = beside.open
 
   override def onJobStart(start: SparkListenerJobStart): Unit = guarded("a job's start") {
     for (properties <- Option(start.properties);
@@ -50,6 +57,7 @@ final class ProfileListener(
     case start: SparkListenerSQLExecutionStart if start.sparkPlanInfo.nodeName.nonEmpty =>
       guarded("an execution's start") {
         stagesOf(start.executionId) = mutable.LinkedHashMap.empty
+        beside.start(start.executionId, start.rootExecutionId.getOrElse(start.executionId))
         if (stagesOf.size > executionsKept) forget(stagesOf.head._1)
       }
     case end: SparkListenerSQLExecutionEnd => guarded("an execution's end") {
@@ -59,8 +67,10 @@ final class ProfileListener(
     case _ =>
   }
 
-  private def forget(execution: Long): Unit =
+  private def forget(execution: Long): Unit = {
+    beside.end(execution)
     stagesOf.remove(execution).foreach(_.keysIterator.foreach(running.remove))
+  }
 
   private def ended(end: SparkListenerSQLExecutionEnd): Unit = {
     val failed = end.executionFailure.isDefined || end.errorMessage.exists(_.nonEmpty)
@@ -73,9 +83,19 @@ final class ProfileListener(
         try {
           registry.get(number).foreach { query =>
             val executed = new ExecutedQuery(walked, sums.values.toSeq, failed, weights)
+            val plans = RanPlans((number +: walked.queries).distinct, executed.loads)
+            val took = plans.queries.flatMap(registry.get).map(_.took)
             val event = ProfileListener.event(query, executed, end.duration / 1e9, failed)
-            observe(event)
-            ran(event, RanPlans((number +: walked.queries).distinct, executed.loads), end.executionId)
+            observe(
+              ran(
+                event.copy(
+                  seconds = math.max(0, event.seconds + took.map(_.beyond).sum),
+                  deciding = took.map(_.seconds).sum,
+                  queries = plans.queries,
+                  alone = beside.alone(end.executionId)),
+                plans,
+                end.executionId
+              ))
           }
         } finally ends.fire(number, qe, failed)
         logDebug(
@@ -87,6 +107,29 @@ final class ProfileListener(
   private def guarded(where: String)(body: => Unit): Unit =
     try body
     catch { case error: Throwable if Guard.isOurs(error) => Guard.warnOnce(where, error) }
+}
+
+/** Which executions ran beside another one; those that one execution started count as one. Of one thread, but for `begun`. */
+private final class Concurrency {
+  private val roots = mutable.LinkedHashMap.empty[Long, Long]
+  private val shared = mutable.HashSet.empty[Long]
+  @volatile private var count = 0L
+
+  def begun: Long = count
+  def open: Int = roots.size
+
+  def start(execution: Long, root: Long): Unit = {
+    count += 1
+    roots(execution) = root
+    if (roots.values.exists(_ != root)) shared ++= roots.keys
+  }
+
+  def end(execution: Long): Unit = {
+    roots.remove(execution)
+    shared.remove(execution)
+  }
+
+  def alone(execution: Long): Boolean = !shared(execution)
 }
 
 /**
@@ -145,6 +188,7 @@ object ProfileListener {
         found.flatMap(_.bytes).headOption)
     }
     val outcome = if (failed) "failed" else "ok"
-    wire.Executed(query.query, outcome, seconds, ran.taskSeconds, nodes, loads, ran.timed, ran.fitted)
+    wire.Executed(query.query, outcome, seconds, ran.taskSeconds, nodes, loads, ran.timed, ran.fitted,
+      writeSeconds = ran.writeSeconds)
   }
 }

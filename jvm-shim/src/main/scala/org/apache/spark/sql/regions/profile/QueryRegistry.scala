@@ -64,7 +64,21 @@ final case class RegisteredQuery(
     query: Long,
     nodes: IndexedSeq[RegisteredNode],
     loads: Seq[LoadMark],
-    stores: Seq[String])
+    stores: Seq[String],
+    took: Took = Took())
+
+/**
+ * What was spent before a query could run.
+ *
+ * @param seconds of deciding
+ * @param waited seconds until an earlier query had been verified
+ * @param inside whether Spark's execution had begun by then, so that its duration has both
+ */
+final case class Took(seconds: Double = 0, waited: Double = 0, inside: Boolean = true) {
+
+  /** Seconds by which a query took longer than Spark says. */
+  def beyond: Double = if (inside) -waited else seconds
+}
 
 /** The newest `limit` signed queries, some of which are only explained and never run. */
 final class QueryRegistry(limit: Int) {
@@ -97,6 +111,9 @@ final class QueryRegistry(limit: Int) {
       RegisteredQuery(query, nodes,
         loads.map(load => LoadMark(query, load.node, load.entry)).distinct, stores.map(_.entry)))
   }
+
+  def decided(query: Long, took: Took): Unit =
+    queries.computeIfPresent(query, (_, known) => known.copy(took = took))
 
   def get(query: Long): Option[RegisteredQuery] = Option(queries.get(query))
 }

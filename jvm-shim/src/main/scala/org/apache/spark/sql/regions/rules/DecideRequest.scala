@@ -2,7 +2,7 @@ package org.apache.spark.sql.regions.rules
 
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.datasources.LogicalRelation
+import org.apache.spark.sql.execution.datasources.{InsertIntoHadoopFsRelationCommand, LogicalRelation, WriteFiles}
 import org.apache.spark.sql.regions._
 import org.apache.spark.sql.regions.exec.{SharedSubplan, StorableTypes}
 
@@ -42,15 +42,34 @@ private[rules] object DecideRequest {
         window = conf.getConf(RegionsConf.recycleWindow),
         firstUseOverhead = conf.getConf(RegionsConf.recycleFirstUseOverhead),
         sharing = conf.getConf(RegionsConf.sharingEnabled),
-        workflow = conf.getConf(RegionsConf.workflowEnabled)
+        workflow = conf.getConf(RegionsConf.workflowEnabled),
+        verify = conf.getConf(RegionsConf.verifyFraction)
       ),
       session.sparkContext.applicationId,
       session.sessionUUID,
       conf.getConf(RegionsConf.mode),
       session.sparkContext.defaultParallelism,
       offered,
-      subquery = subquery
+      subquery = subquery,
+      top = top(signed)
     )
+  }
+
+  /** A query that writes is known by the rows and by how they are written. */
+  private def top(signed: SignedPlan): Option[wire.QueryTop] = {
+    def below(node: SignedNode): SignedNode = signed.nodes(node.children.head)
+    val root = signed.nodes.head
+    val (node, how) = root.plan match {
+      case insert: InsertIntoHadoopFsRelationCommand =>
+        val options = insert.options.removed("path").toSeq.sorted.map { case (key, value) => s"$key=$value" }
+        val partitions = insert.partitionColumns.map(_.name)
+        val written = below(root)
+        (if (written.plan.isInstanceOf[WriteFiles]) below(written) else written) ->
+          (insert.fileFormat.getClass.getName +: s"${insert.bucketSpec}" +: partitions ++: options)
+      case _ => root -> Nil
+    }
+    node.signature.toOption.map(s =>
+      wire.QueryTop(Digest.of("plain", (s.lineage +: s.columns) ++ how), s.core, s.lineage))
   }
 
   def frame(p: SharedPoint): wire.SharedFrame = wire.SharedFrame(

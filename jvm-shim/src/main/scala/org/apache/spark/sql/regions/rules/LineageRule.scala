@@ -11,7 +11,8 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.classic
 import org.apache.spark.sql.regions._
 import org.apache.spark.sql.regions.exec.{MaterializedRead, SharedSubplan, Stores, Tee}
-import org.apache.spark.sql.regions.profile.{LoadUse, ProfileTags, StoreUse, Weights}
+import org.apache.spark.sql.execution.SQLExecution
+import org.apache.spark.sql.regions.profile.{LoadUse, ProfileTags, StoreUse, Took, Weights}
 import org.apache.spark.sql.regions.rules.actions.Applying
 
 /**
@@ -74,6 +75,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
   private val frames = if (subquery) Nil else SharedDataFrames.taken()
 
   def apply(plan: LogicalPlan): LogicalPlan = {
+    val waited = runtime.verifier.await()
     val started = System.nanoTime()
     val signed = notes.lap("sign")(runtime.recycling.sign(session, plan, subquery))
     if (subquery) SubquerySignature.leave(plan, signed)
@@ -99,6 +101,12 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
       rewritten.setTagValue(ProfileTags.part, query)
     }
     notes.planningSeconds = (System.nanoTime() - started) / 1e9
+    val inside = session.sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY) != null
+    runtime.queries.decided(query, Took(notes.planningSeconds, waited, inside))
+    // What is only explained does not run.
+    if (notes.verify && inside && (rewritten ne plan)) {
+      signed.nodes.head.signature.foreach(runtime.verifier.choose(session, query, rewritten, _, notes.planningSeconds))
+    }
     runtime.metrics.planned(notes.planningSeconds * 1000)
     runtime.recycling.decided(notes.decision, signed.nodes, changed = rewritten ne plan)
     rewritten

@@ -4,6 +4,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.AttributeReference
 import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan}
 import org.apache.spark.sql.regions.{DecidedAction, Decision, Refusal}
+import org.apache.spark.sql.regions.ui.events.Outcome
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
@@ -24,22 +25,39 @@ object DecisionsTable {
     .add("code", StringType)
     .add("detail", StringType)
     .add("execution", LongType)
+    .add("measured_seconds", DoubleType)
+    .add("estimated_seconds", DoubleType)
 
   /**
    * @param execution in which a plan ran
    * @param ran whether an action on a plan stands at a place that ran
+   * @param outcome what an action on a plan saved
    */
   def apply(
       decisions: Seq[Decision],
       execution: Long => Option[Long],
-      ran: (Long, DecidedAction) => Boolean): LogicalPlan =
+      ran: (Long, DecidedAction) => Boolean,
+      outcome: (Long, DecidedAction) => Outcome = (_, _) => Outcome()): LogicalPlan =
     LocalRelation(
       schema.map(f => AttributeReference(f.name, f.dataType, f.nullable)()),
-      decisions.flatMap(decision => rows(decision, execution(decision.query), ran(decision.query, _)))
+      decisions.flatMap(decision =>
+        rows(decision, execution(decision.query), ran(decision.query, _), outcome(decision.query, _)))
     )
 
-  private def rows(decision: Decision, execution: Option[Long], ran: DecidedAction => Boolean): Seq[InternalRow] = {
-    def row(node: Int, operator: String, kind: String, entry: String, seconds: Double, why: Refusal, in: Option[Long]) =
+  private def rows(
+      decision: Decision,
+      execution: Option[Long],
+      ran: DecidedAction => Boolean,
+      outcome: DecidedAction => Outcome): Seq[InternalRow] = {
+    def row(
+        node: Int,
+        operator: String,
+        kind: String,
+        entry: String,
+        seconds: Double,
+        why: Refusal,
+        in: Option[Long],
+        saved: Outcome = Outcome()) =
       InternalRow(
         decision.query,
         if (node >= 0) node else null,
@@ -49,13 +67,15 @@ object DecisionsTable {
         if (seconds >= 0) seconds else null,
         string(why.code),
         string(why.detail),
-        in.orNull
+        in.orNull,
+        saved.measured.orNull,
+        saved.estimated.orNull
       )
     val refused = decision.refusal.map(row(-1, "", "refused", "", -1, _, execution))
     val actions = decision.actions.map { a =>
       val kind = if (a.refusal.isEmpty) a.kind else "decline"
       row(a.node, a.operator, kind, a.entry, a.savingSeconds, a.refusal.getOrElse(Refusal(a.reason, a.detail)),
-        execution.filter(_ => ran(a)))
+        execution.filter(_ => ran(a)), outcome(a))
     }
     val declines =
       decision.declines.map(d => row(d.node, d.operator, "decline", "", -1, Refusal(d.code, d.detail), execution))

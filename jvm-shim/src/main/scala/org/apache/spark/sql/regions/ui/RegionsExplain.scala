@@ -11,6 +11,7 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.regions._
 import org.apache.spark.sql.regions.wire.Frames
 import org.apache.spark.sql.regions.ui.Trees._
+import org.apache.spark.sql.regions.ui.events.Outcome
 
 /** The section that EXPLAIN shows below Spark's plan: what was decided about this query, and why. */
 final class RegionsExplain extends ExtendedExplainGenerator {
@@ -23,7 +24,9 @@ final class RegionsExplain extends ExtendedExplainGenerator {
       SQLConf.get.getConf(RegionsConf.explainFormat) match {
         case "off" => ""
         case "json" => Frames.json.writeValueAsString(decisions)
-        case _ => decisions.map(RegionsExplain.text).mkString("\n")
+        case _ =>
+          val outcome = RegionsRuntime.current.map(_.events.savings)
+          decisions.map(d => RegionsExplain.text(d, a => outcome.fold(Outcome())(_.outcome(d.query, a)))).mkString("\n")
       }
     }
   }.getOrElse("")
@@ -56,7 +59,8 @@ object RegionsExplain {
     found.toSet
   }
 
-  def text(decision: Decision): String = {
+  /** @param outcome of each action, once it ran */
+  def text(decision: Decision, outcome: DecidedAction => Outcome = _ => Outcome()): String = {
     val skew = decision.topic == "skew"
     val idle = if (skew) "left as it is" else "nothing stored or loaded"
     val nothing = decision.refusal.map(r => s"  nothing decided [${r.code}]${detail(r.detail)}").toSeq ++
@@ -64,16 +68,30 @@ object RegionsExplain {
     val hidden = decision.declines.size - declinesShown
     val head =
       f"query ${decision.query}${if (skew) ", a skewed stage" else ""}, decided in ${decision.planningMillis}%.0f ms"
-    (Seq(head) ++ decision.regions.toSeq.flatMap(RegionLines(_)) ++ nothing ++ decision.actions.map(
-      action) ++ decision.declines.take(declinesShown).map(decline) ++
+    (Seq(head) ++ decision.regions.toSeq.flatMap(RegionLines(_)) ++ plain(decision) ++ nothing ++ decision.actions.map(
+      a => action(a, outcome(a))) ++ decision.declines.take(declinesShown).map(decline) ++
       (if (hidden > 0) Seq(s"  … and $hidden more declined") else Nil)).mkString("\n")
   }
 
-  private def action(a: DecidedAction): String = a.refusal match {
+  /** What the savings of a decision are, once it ran: measured or estimated. */
+  private def plain(decision: Decision): Option[String] =
+    decision.baseline.filter(_ => decision.actions.exists(a => ActionKind.spares(a.kind))).map { known =>
+      known.seconds match {
+        case Some(seconds) =>
+          f"  plain Spark took $seconds%.2f s (${known.state}, ${known.runs} run${if (known.runs == 1) "" else "s"}): savings are measured"
+        case None => s"  no plain run is known (${known.state}): savings are estimated"
+      }
+    }
+
+  private def saved(outcome: Outcome): String =
+    outcome.measured.map(seconds => f", measured $seconds%.2f s")
+      .orElse(outcome.estimated.map(seconds => f", estimated $seconds%.2f s")).getOrElse("")
+
+  private def action(a: DecidedAction, outcome: Outcome): String = a.refusal match {
     case None if a.node < 0 => s"  ${a.kind} at ${a.operator} [${a.reason}]${detail(a.detail)}"
     case Some(r) => s"  could not ${a.kind} ${a.entry} at ${a.operator} (${a.node}) [${r.code}]${detail(r.detail)}"
     case None =>
-      f"  ${a.kind} ${a.entry} at ${a.operator} (${a.node}), predicted saving ${a.savingSeconds}%.2f s [${a.reason}]" +
+      f"  ${a.kind} ${a.entry} at ${a.operator} (${a.node}), predicted saving ${a.savingSeconds}%.2f s${saved(outcome)} [${a.reason}]" +
         detail(a.detail)
   }
 

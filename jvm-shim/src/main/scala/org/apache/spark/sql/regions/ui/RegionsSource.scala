@@ -28,6 +28,7 @@ final class RegionsSource(counters: Counters, savings: Savings, state: StateRepo
   gauge("eventsDropped")(dropped())
   gauge("predictedSavingSeconds")(savings.predictedSeconds)
   gauge("measuredSavingSeconds")(savings.measuredSeconds)
+  gauge("estimatedSavingSeconds")(savings.estimatedSeconds)
 
   private def gauge[T](name: String)(value: => T): Unit =
     metricRegistry.register[Gauge[T]](name, () => value)

@@ -109,22 +109,54 @@ class EventsSuite extends munit.FunSuite {
     assert(cut.truncated)
   }
 
-  test("a load's measured saving: what it stands for, less its task-seconds over the cores") {
+  private def ended(query: Long, outcome: String = "ok") = wire.Executed(query, outcome, 1.0, alone = true)
+
+  test("a load's estimated saving: what it stands for, less its task-seconds over the cores") {
     val savings = new Savings(() => 2)
     assertEquals(savings.decided(decision(0, "")), None)
     assertEqualsDouble(savings.predictedSeconds, 0, 1e-9)
     val plans = RanPlans(Seq(7), Map(LoadMark(7, 2, "e1") -> Observed(Some(5), None, Some(0.5))))
-    val message = wire.Executed(7, "ok", 1.0)
-    val ran = EventBodies.ran(message, Seq(7), savings.ran(plans, 4, failed = false), 4, 1, texts())
-    assertEqualsDouble(ran.loads.at("/0/saved").asDouble, 2 - 0.5 / 2, 1e-9)
-    assertEqualsDouble(savings.measuredSeconds, 1.75, 1e-9)
+    val ran = EventBodies.ran(ended(7), Seq(7), savings.ran(plans, 4, ended(7)), 4, 1, texts())
+    assertEqualsDouble(ran.loads.at("/0/estimated").asDouble, 2 - 0.5 / 2, 1e-9)
+    assertEquals(ran.saving, null)
+    assertEqualsDouble(savings.estimatedSeconds, 1.75, 1e-9)
+    assertEqualsDouble(savings.measuredSeconds, 0, 1e-9)
     assertEqualsDouble(savings.predictedSeconds, 1.5, 1e-9)
     assertEquals(ran.sums.toString, """[{"query":7,"done":{"load":1},"declines":{},"predicted":1.5}]""")
     // The same plan runs once more.
-    val again = savings.ran(plans, 5, failed = false)
-    assertEquals((again.loads.map(load => (load.predicted, load.saved)), again.sums), (Seq((None, None)), Nil))
-    assertEquals(savings.measuredReads, 1L)
+    val again = savings.ran(plans, 5, ended(7))
+    assertEquals((again.loads.map(load => (load.predicted, load.estimated)), again.sums), (Seq((None, None)), Nil))
+    assertEquals((savings.estimatedReads, savings.measuredChoices), (1L, 0L))
     assertEquals((savings.execution(7), savings.execution(8)), (Some(4L), None))
+    assertEquals(savings.outcome(7, decision(0, "").actions.head), Outcome(estimated = Some(1.75)))
+  }
+
+  test("a measured saving: plain seconds less those of this run, divided by the predictions") {
+    val actions = Seq(
+      DecidedAction("load", 2, "Scan", "e1", 3.0, "BENEFIT", insteadSeconds = 2),
+      DecidedAction("share", 4, "Join", "", 1.0, "SHARED"),
+      DecidedAction("store", 0, "Join", "e2", 9.0, "SKI_RENTAL")
+    )
+    val known = decision(0, "").copy(actions = actions, baseline = Some(wire.Baseline("warm", Some(5.0), 3)))
+    def ran(event: wire.Executed, known: Decision = known): (Savings, RanSums) = {
+      val savings = new Savings(() => 2)
+      savings.decided(known)
+      val plans = RanPlans(Seq(7), Map(LoadMark(7, 2, "e1") -> Observed(Some(5), None, Some(0.5))))
+      (savings, savings.ran(plans, 4, event))
+    }
+    val (savings, came) = ran(ended(7))
+    assertEquals(came.saving,
+      Some(MeasuredSaving("warm", 5, 3, 4,
+          Seq(Choice(7, 2, "load", 3, 3), Choice(7, 4, "share", 1, 1)))))
+    assertEquals((savings.measuredSeconds, savings.estimatedSeconds, savings.measuredChoices), (4.0, 0.0, 2L))
+    assertEquals(actions.map(savings.outcome(7, _).measured), Seq(Some(3.0), Some(1.0), None))
+    val (lost, _) = ran(ended(7).copy(seconds = 7))
+    assertEqualsDouble(lost.measuredSeconds, -2, 1e-9)
+    // Beside another query, after a failure, or where it was never seen plain in that state, nothing is measured.
+    assertEquals(ran(ended(7).copy(alone = false))._2.saving, None)
+    assertEquals(ran(ended(7, "failed"))._2.saving, None)
+    assertEquals(ran(ended(7), known.copy(baseline = Some(wire.Baseline("cold"))))._2.saving, None)
+    assertEquals(ran(ended(7), known.copy(actions = actions.drop(2)))._2.saving, None)
   }
 
   test("a place that did not run, a plan that did not, and a query that failed bring no saving") {
@@ -133,12 +165,12 @@ class EventsSuite extends munit.FunSuite {
     Seq(7L, 8L, 9L).foreach(query => savings.decided(decision(0, "").copy(query = query, actions = both)))
     def seen(query: Long, nodes: Int*): RanPlans =
       RanPlans(Seq(query), nodes.map(LoadMark(query, _, "e1") -> Observed(None, None, Some(0.5))).toMap)
-    assertEquals(savings.ran(seen(7, 1), 4, failed = false).sums, Seq(Sums(7, Map("load" -> 1), Map.empty, 1.5)))
+    assertEquals(savings.ran(seen(7, 1), 4, ended(7)).sums, Seq(Sums(7, Map("load" -> 1), Map.empty, 1.5)))
     assertEquals(both.map(savings.ran(7, _)), Seq(true, false))
-    assertEquals((savings.predictedSeconds, savings.measuredSeconds, savings.reads), (1.5, 1.75, 1L))
-    val failed = savings.ran(seen(8, 1, 2), 5, failed = true)
-    assertEquals(failed.loads.map(_.saved), Seq(None, None))
-    assertEquals((savings.measuredSeconds, savings.reads), (1.75, 3L))
+    assertEquals((savings.predictedSeconds, savings.estimatedSeconds, savings.reads), (1.5, 1.75, 1L))
+    val failed = savings.ran(seen(8, 1, 2), 5, ended(8, "failed"))
+    assertEquals(failed.loads.map(_.estimated), Seq(None, None))
+    assertEquals((savings.estimatedSeconds, savings.reads), (1.75, 3L))
     assert(!both.exists(savings.ran(9, _)))
   }
 
@@ -152,7 +184,7 @@ class EventsSuite extends munit.FunSuite {
     savings.decided(decision(0, "").copy(query = 9, actions = Seq(share, store, failed)))
     val plans = RanPlans(Seq(9, 7), Map(LoadMark(7, 2, "e1") -> Observed(None, None, None)))
     assertEquals(
-      savings.ran(plans, 4, failed = false).sums,
+      savings.ran(plans, 4, ended(9)).sums,
       Seq(Sums(9, Map("share" -> 1, "store" -> 1), Map.empty, 1.0),
         Sums(7, Map("load" -> 1), Map("TOO_CHEAP" -> 2), 1.5)))
     val stage = decision(1, "").copy(

@@ -69,13 +69,32 @@ class StatusListenerSuite extends munit.FunSuite {
   private val load = """[{"kind":"load","entry":"e1","savingSeconds":2.0,"refusal":null}]"""
 
   test("a decision before its execution is known is found by the execution once it ran") {
-    val loads = """[{"entry":"e1","predicted":2.0,"saved":1.5}]"""
+    val loads = """[{"entry":"e1","predicted":2.0,"estimated":1.5}]"""
     val filled = new Filled().told(decided(1, -1, load), ran(1, 9, loads, sums = Seq(sums(1, "load", 2))))
     val Seq(query) = filled.store.ofExecution(9): @unchecked
-    assertEquals((query.query, query.outcome, query.saved, query.predicted), (1L, "ok", 1.5, 2.0))
+    assertEquals((query.query, query.outcome, query.estimated, query.predicted), (1L, "ok", 1.5, 2.0))
     assertEquals(filled.store.ofExecution(-1), Nil)
     val all = filled.store.totals
-    assertEquals((all.queries, all.predicted, all.saved, all.loadsMeasured), (1, 2.0, 1.5, 1))
+    assertEquals((all.queries, all.predicted, all.estimated, all.loadsEstimated), (1, 2.0, 1.5, 1))
+  }
+
+  test("what was measured is no estimate as well; other rows than plain Spark's are a loss") {
+    val saving = tree("""{"state":"warm","plain":5.0,"runs":2,"saved":0.1,"choices":
+                        |[{"query":1,"node":0,"kind":"load","predicted":2.0,"saved":0.1}]}""".stripMargin)
+    val loads = """[{"query":1,"node":0,"entry":"e1","predicted":2.0,"estimated":1.5}]"""
+    val note = """[{"kind":"differs","node":-1,"entry":"","detail":"1 of 3 rows","savingSeconds":-1,"refusal":null}]"""
+    val filled = new Filled().told(decided(1, 9, load), ran(1, 9, loads).copy(saving = saving),
+      decided(1, -1, note, session = ""))
+    val query = filled.store.query(1).get
+    assertEquals((query.saved, query.estimated.isNaN), (0.1, true))
+    val all = filled.store.totals
+    assertEquals((all.saved, all.choicesMeasured, all.estimated, all.loadsEstimated), (0.1, 1, 0.0, 0))
+    assertEquals(
+      filled.store.lost.map(loss => (loss.what, loss.entry, loss.code, loss.detail)).toSet,
+      Set(
+        ("saved less than predicted", "e1", "CONTRADICTED", ""),
+        ("other rows than plain Spark", "", "DIFFERS", "1 of 3 rows"))
+    )
   }
 
   test("the end may be heard before the decision") {
@@ -91,16 +110,16 @@ class StatusListenerSuite extends munit.FunSuite {
                  |{"kind":"load","node":4,"entry":"e2","savingSeconds":1.0,"refusal":null}]""".stripMargin
     val filled = new Filled().told(subqueries :+ decided(3, 5, both): _*)
     assertEquals((filled.store.totals.predicted, filled.store.totals.actions), (0.0, Map.empty[String, Int]))
-    val places = """[{"query":1,"node":-1,"entry":"e1","predicted":2.0,"saved":1.5},
+    val places = """[{"query":1,"node":-1,"entry":"e1","predicted":2.0,"estimated":1.5},
                    |{"query":3,"node":4,"entry":"e2","predicted":1.0}]""".stripMargin
     filled.told(ran(3, 5, places, "[3,1]", Seq(sums(3, "load", 1), sums(1, "load", 2, """{"TOO_CHEAP":1}"""))))
     val all = filled.store.totals
-    assertEquals((all.queries, all.predicted, all.saved, all.loadsMeasured), (3, 3.0, 1.5, 1))
+    assertEquals((all.queries, all.predicted, all.estimated, all.loadsEstimated), (3, 3.0, 1.5, 1))
     assertEquals((all.actions, all.declines), (Map("load" -> 2), Map("TOO_CHEAP" -> 1)))
     val parts = filled.store.ofExecution(5).map(q => (q.query, q.partOf, q.predicted, q.outcome))
     assertEquals(parts, Seq((1L, 3L, 2.0, ""), (2L, -1L, 0.0, ""), (3L, 3L, 1.0, "ok")))
     // Collected once more, it is still the same plan.
-    filled.told(ran(3, 6, places.replace(""","saved":1.5""", ""), "[3,1]"))
+    filled.told(ran(3, 6, places.replace(""","estimated":1.5""", ""), "[3,1]"))
     assertEquals(filled.store.totals.predicted, 3.0)
   }
 
@@ -132,7 +151,7 @@ class StatusListenerSuite extends munit.FunSuite {
                     |"refusal":{"code":"TYPE_NOT_STORABLE","detail":"map"}}]""".stripMargin
     val filled = new Filled().told(
       decided(1, 5, load),
-      ran(1, 5, """[{"entry":"e1","predicted":2.0,"saved":0.1},{"entry":"e3","predicted":2.0,"saved":1.0}]"""),
+      ran(1, 5, """[{"entry":"e1","predicted":2.0,"estimated":0.1},{"entry":"e3","predicted":2.0,"estimated":1.0}]"""),
       decided(2, 6, refused),
       entry("e2", "abandoned", 2),
       entry("e4", "abandoned", 2),
@@ -142,7 +161,7 @@ class StatusListenerSuite extends munit.FunSuite {
     assertEquals(
       lost,
       Set(
-        (1L, "saved less than predicted", "CONTRADICTED"),
+        (1L, "saved less than predicted, by an estimate", "CONTRADICTED"),
         (2L, "could not store", "TYPE_NOT_STORABLE"),
         (2L, "not stored", "WRITE_FAILED"),
         (3L, "withdrawn", "SHADOWED")

@@ -61,7 +61,7 @@ object EventBodies {
         "rows" -> rows,
         "bytes" -> bytes,
         "predicted" -> load.predicted,
-        "saved" -> load.saved
+        "estimated" -> load.estimated
       )
     }
     SparkListenerRegionsRan(
@@ -75,7 +75,9 @@ object EventBodies {
       array(loads),
       Frames.json.valueToTree[JsonNode](redaction.first(queries, mostActions)),
       redaction.truncated,
-      Frames.json.valueToTree[JsonNode](came.sums)
+      Frames.json.valueToTree[JsonNode](came.sums),
+      came.saving.map(saving =>
+        Frames.json.valueToTree[JsonNode](saving.copy(choices = redaction.first(saving.choices, mostActions)))).orNull
     )
   }
 

@@ -36,10 +36,11 @@ final case class SparkListenerRegionsDecided(
  * @param seconds of the execution
  * @param taskSeconds of all its tasks
  * @param nodes `[{id, rows, bytes, seconds}]`, seconds being task-seconds of the operator alone; null where unknown
- * @param loads `[{query, node, entry, seconds, rows, bytes, predicted, saved}]`: each place that read, with the task-seconds of the
- *   read, and the seconds of saving that were predicted and measured, where known
+ * @param loads `[{query, node, entry, seconds, rows, bytes, predicted, estimated}]`: each place that read, with the task-seconds of
+ *   the read, and the seconds of saving that were predicted, and estimated afterwards, where known
  * @param queries numbers of all plans that ran in the execution: the query itself, then its subqueries
  * @param sums `[`[[Sums]]`]` of those that ran for the first time
+ * @param saving [[MeasuredSaving]], null where there is no plain execution to compare with, or nothing spared the query work
  */
 @JsonIgnoreProperties(ignoreUnknown = true)
 final case class SparkListenerRegionsRan(
@@ -53,7 +54,8 @@ final case class SparkListenerRegionsRan(
     loads: JsonNode,
     queries: JsonNode,
     truncated: Boolean,
-    sums: JsonNode = null)
+    sums: JsonNode = null,
+    saving: JsonNode = null)
     extends SparkListenerEvent
 
 /**

@@ -56,13 +56,15 @@ final class RegionsEvents(sc: SparkContext, state: StateReport) {
     }
   }
 
-  def ran(event: wire.Executed, plans: RanPlans, execution: Long): Unit = {
+  /** The event with what the query saved, as measured. */
+  def ran(event: wire.Executed, plans: RanPlans, execution: Long): wire.Executed = {
     schedule.changed()
-    val came = savings.ran(plans, execution, failed = event.outcome != "ok")
+    val came = savings.ran(plans, execution, event)
     if (reported) {
       val time = System.currentTimeMillis()
       poster.offer(() => EventBodies.ran(event, plans.queries, came, execution, time, Redaction(sc)))
     }
+    event.copy(saved = came.saving.map(_.saved))
   }
 
   def entry(

@@ -46,6 +46,7 @@ private[pages] final case class Execution(
   def declined: Int = counted.map(_.declined).sum
   def predicted: Double = ran.map(_.predicted).sum
   def saved: Option[Double] = Some(ran.map(_.saved).filterNot(_.isNaN)).filter(_.nonEmpty).map(_.sum)
+  def estimated: Option[Double] = Some(ran.map(_.estimated).filterNot(_.isNaN)).filter(_.nonEmpty).map(_.sum)
   def seconds: Option[Double] = main.ended(_.seconds).orElse(if (ended) wallSeconds else None)
   def ended: Boolean = status == "ok" || status == "failed"
 

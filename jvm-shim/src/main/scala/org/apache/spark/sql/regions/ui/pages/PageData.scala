@@ -24,7 +24,13 @@ private[pages] final class PageData(store: RegionsStore, sql: SQLAppStatusStore,
       "mode" -> state.text("mode"),
       "strategy" -> state.text("strategy"),
       "saved" ->
-        record("predicted" -> sums.predicted, "measured" -> sums.saved, "loadsMeasured" -> sums.loadsMeasured),
+        record(
+          "predicted" -> sums.predicted,
+          "measured" -> sums.saved,
+          "choicesMeasured" -> sums.choicesMeasured,
+          "estimated" -> sums.estimated,
+          "loadsEstimated" -> sums.loadsEstimated
+        ),
       "held" -> record(
         "bytes" -> state.path("planner").whole("bytes").getOrElse(0L),
         "entries" -> state.items("entries").count(_.text("state") == "committed")),
@@ -92,6 +98,7 @@ private[pages] final class PageData(store: RegionsStore, sql: SQLAppStatusStore,
     "refusal" -> whole.main.refusal,
     "predicted" -> whole.predicted,
     "saved" -> whole.saved,
+    "estimated" -> whole.estimated,
     "seconds" -> whole.seconds,
     "sinceStart" -> whole.wallSeconds,
     "taskSeconds" -> whole.main.ended(_.taskSeconds),
@@ -170,7 +177,8 @@ private[pages] final class PageData(store: RegionsStore, sql: SQLAppStatusStore,
         action.put("ran", q.partOf >= 0 && stands && !action.path("refusal").isObject)
       case _ =>
     }
-    summary(q).setAll[ObjectNode](record("nodes" -> nodes, "decisions" -> decisions, "loads" -> loads))
+    summary(q).setAll[ObjectNode](record("nodes" -> nodes, "decisions" -> decisions, "loads" -> loads,
+        "choices" -> ran.items("choices")))
   }
 
   private def entry(e: EntryRecord): ObjectNode = {

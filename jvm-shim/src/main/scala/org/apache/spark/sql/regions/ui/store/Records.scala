@@ -23,7 +23,8 @@ import org.apache.spark.util.kvstore.KVIndex
  * @param done those of them that stand at places that ran; sums of it are the sums of [[TotalsRecord]]
  * @param declined operators that were left alone, whether the plan ran or not
  * @param predicted seconds that were predicted to be saved where it ran
- * @param saved seconds that its loads saved, as measured; NaN where none was
+ * @param saved seconds that it saved, as measured against plain execution; NaN where that is not known
+ * @param estimated seconds that its loads saved, where that was not measured; NaN where nothing is known
  * @param seconds of the execution, -1 until it ended
  * @param decisions list of what was decided and what turned out, packed
  * @param nodes of the plan, packed
@@ -42,6 +43,7 @@ final case class QueryRecord(
     refusal: String = "",
     predicted: Double = 0,
     saved: Double = Double.NaN,
+    estimated: Double = Double.NaN,
     outcome: String = "",
     seconds: Double = -1,
     taskSeconds: Double = 0,
@@ -106,7 +108,9 @@ final case class TotalsRecord(
     queries: Int = 0,
     predicted: Double = 0,
     saved: Double = 0,
-    loadsMeasured: Int = 0,
+    choicesMeasured: Int = 0,
+    estimated: Double = 0,
+    loadsEstimated: Int = 0,
     actions: Map[String, Int] = Map.empty,
     declines: Map[String, Int] = Map.empty)
 

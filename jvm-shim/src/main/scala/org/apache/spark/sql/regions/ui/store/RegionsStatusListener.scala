@@ -84,38 +84,55 @@ final class RegionsStatusListener(
     }
     regressions.ran(event)
     read(event, loads)
-    total(0, sums, loads.flatMap(_.number("saved")))
+    val estimated = if (measured(event).isEmpty) loads.flatMap(_.number("estimated")) else Nil
+    total(0, sums, Option(event.saving).map(_.items("choices")).getOrElse(Nil).flatMap(_.number("saved")), estimated)
   }
 
+  /** Seconds that the query saved, if they were measured. */
+  private def measured(event: SparkListenerRegionsRan): Option[Double] =
+    Option(event.saving).flatMap(_.number("saved"))
+
   private def ended(event: SparkListenerRegionsRan, base: QueryRecord, loads: Seq[JsonNode]): QueryRecord = {
-    val saved = loads.flatMap(_.number("saved"))
+    val estimated = if (measured(event).isEmpty) loads.flatMap(_.number("estimated")) else Nil
+    val choices =
+      Option(event.saving).map(_.items("choices")).getOrElse(Nil).filter(_.whole("query").contains(base.query))
+    val saved = choices.flatMap(_.number("saved"))
     val ran = base.copy(
       executionId = event.executionId,
       partOf = event.query,
       saved = if (saved.isEmpty) base.saved else saved.sum,
+      estimated = if (estimated.isEmpty) base.estimated else estimated.sum,
       truncated = base.truncated || event.truncated,
-      ran = Packed(record("loads" -> loads))
+      ran = Packed(record("loads" -> loads, "choices" -> choices))
     )
     if (base.query != event.query) ran
     else ran.copy(
       outcome = event.outcome,
       seconds = event.seconds,
       taskSeconds = event.taskSeconds,
-      ran = Packed(record("nodes" -> event.nodes, "loads" -> loads)))
+      ran = Packed(record("nodes" -> event.nodes, "loads" -> loads, "choices" -> choices))
+    )
   }
 
   /** @param sums [[Sums]] of the query, if anything is to be added */
   private def added(query: QueryRecord, sums: Option[JsonNode]): QueryRecord = sums.foldLeft(query)((all, one) =>
     all.copy(done = plus(all.done, counts(one, "done")), predicted = all.predicted + predicted(one)))
 
-  private def total(queries: Int, sums: Seq[JsonNode], saved: Seq[Double] = Nil): Unit = {
+  private def total(
+      queries: Int,
+      sums: Seq[JsonNode],
+      saved: Seq[Double] = Nil,
+      estimated: Seq[Double] = Nil): Unit = {
     val before = kept.totals
     store.write(
       sums.foldLeft(
         before.copy(
           queries = before.queries + queries,
           saved = before.saved + saved.sum,
-          loadsMeasured = before.loadsMeasured + saved.size))((all, one) =>
+          choicesMeasured = before.choicesMeasured + saved.size,
+          estimated = before.estimated + estimated.sum,
+          loadsEstimated = before.loadsEstimated + estimated.size
+        ))((all, one) =>
         all.copy(
           predicted = all.predicted + predicted(one),
           actions = plus(all.actions, counts(one, "done")),

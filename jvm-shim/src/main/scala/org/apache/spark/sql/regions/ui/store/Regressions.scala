@@ -1,5 +1,7 @@
 package org.apache.spark.sql.regions.ui.store
 
+import com.fasterxml.jackson.databind.JsonNode
+
 import org.apache.spark.sql.regions.Policy
 import org.apache.spark.sql.regions.ui.Trees._
 import org.apache.spark.sql.regions.ui.events._
@@ -24,6 +26,9 @@ private[store] final class Regressions(store: ElementTrackingStore) {
       } else if (action.text("kind") == "fallback") {
         val code = Seq("code", "reason").map(action.text).find(_.nonEmpty).getOrElse("")
         add(known.copy(what = "computed after all", operator = "", code = code, detail = action.text("detail")))
+      } else if (action.text("kind") == "differs") {
+        add(
+          known.copy(what = "other rows than plain Spark", code = "DIFFERS", detail = action.text("detail")), "differs")
       }
     }
     event.decision.items("declines").filter(decline => withdrawn(decline.text("code"))).foreach { decline =>
@@ -32,15 +37,22 @@ private[store] final class Regressions(store: ElementTrackingStore) {
     }
   }
 
-  /** Loads that saved far less than predicted. */
-  def ran(event: SparkListenerRegionsRan): Unit = elements(event.loads).foreach { load =>
-    for (predicted <- load.number("predicted"); saved <- load.number("saved"); if contradicts(predicted, saved)) {
-      add(
-        RegressionRecord(
-          "", event.query, event.executionId, event.time, "saved less than predicted", load.text("entry"),
-          predicted = predicted, measured = saved, code = "CONTRADICTED"),
-        "measured"
-      )
+  /** Choices that saved far less than predicted, as measured, or of loads by an estimate. */
+  def ran(event: SparkListenerRegionsRan): Unit = {
+    val measured = Option(event.saving).map(_.items("choices"))
+    def entry(choice: JsonNode): String = elements(event.loads)
+      .find(load => load.whole("query") == choice.whole("query") && load.whole("node") == choice.whole("node"))
+      .fold("")(_.text("entry"))
+    val told = measured match {
+      case Some(choices) =>
+        choices.map(c => (c, c.number("saved"), if (c.text("kind") == "load") entry(c) else c.text("kind")))
+      case None => elements(event.loads).map(load => (load, load.number("estimated"), load.text("entry")))
+    }
+    for ((each, found, name) <- told; predicted <- each.number("predicted"); saved <- found
+      if contradicts(predicted, saved)) {
+      val what = if (measured.isDefined) "saved less than predicted" else "saved less than predicted, by an estimate"
+      add(RegressionRecord("", event.query, event.executionId, event.time, what, name, predicted = predicted,
+          measured = saved, code = "CONTRADICTED"), "measured")
     }
   }
 
@@ -64,7 +76,7 @@ private[store] object Regressions {
   def contradicts(predicted: Double, measured: Double): Boolean =
     measured < Policy.contradictionShare * predicted && predicted - measured > Policy.contradictionSeconds
 
-  def withdrawn(code: String): Boolean = code == "SHADOWED" || code == "DISAPPOINTED"
+  def withdrawn(code: String): Boolean = Set("SHADOWED", "DISAPPOINTED", "LOST", "DIFFERS")(code)
 
   private def id(query: Long, entry: String, what: String): String = s"$query/$entry/$what"
 }

@@ -36,7 +36,7 @@ class ExecutionsSuite extends munit.FunSuite {
   )
 
   private def ran(query: Long, execution: Long, queries: String, outcome: String = "ok"): SparkListenerRegionsRan = {
-    val loads = s"""[{"query":$query,"node":0,"entry":"e1","predicted":2.0,"saved":1.5}]"""
+    val loads = s"""[{"query":$query,"node":0,"entry":"e1","predicted":2.0,"estimated":1.5}]"""
     val plans = Frames.json.readTree(queries)
     val sums = Trees.elements(plans).map { plan =>
       val done = if (plan.asLong == query) """{"load":1}""" else "{}"
@@ -74,7 +74,8 @@ class ExecutionsSuite extends munit.FunSuite {
     assertEquals((row.get("query").asLong, row.get("subqueries").asInt, row.get("notRun").asInt), (3L, 1, 1))
     assertEquals((row.get("planningMillis").asDouble, row.get("notRunMillis").asDouble), (200.0, 100.0))
     assertEquals(
-      (row.get("done").toString, row.get("declined").asInt, row.get("predicted").asDouble, row.get("saved").asDouble),
+      (row.get("done").toString, row.get("declined").asInt, row.get("predicted").asDouble,
+        row.get("estimated").asDouble),
       ("""{"load":1}""", 2, 2.0, 1.5))
     assertEquals((row.get("status").asText, row.get("seconds").asDouble), ("ok", 2.5))
     assertEquals(facts.sums(5).map(Labels.summary), Some("loaded, 2 operators left alone"))
