@@ -19,6 +19,7 @@ _TAKEN = {
     "SKI_RENTAL": "Recomputing has already cost as much as an entry would have",
     "ALWAYS": "The strategy acts at every eligible point",
     "PLANNED": "Later queries of the job use it, as in its last run",
+    "REGISTERED": "Files that are read back as they were written are known by the rows written",
     "LAST_USE": "No later query of the job uses it, as in its last run",
     "SHARED": "Computed once for several places of the query",
     "SHARED_UNSEEN": "Computed once for several places of the query, by the size of its sources",
@@ -46,6 +47,7 @@ _INPUTS = {
     "METADATA_COLUMN": "A column describes the files instead of their rows",
     "TOLERANT_READER": "The reader may silently skip or alter what it cannot parse",
     "USER_CACHED": "The user cached this plan",
+    "NOT_REGISTERED": "Files that the query writes are known by their listing alone",
 }
 _PLANS = {
     "UNKNOWN_OPERATOR": "The operator is not known to the normal form",

@@ -15,6 +15,7 @@ from spark_regions.store.records import from_variant, to_variant
 from spark_regions.store.schema import CALIBRATION, EDGE, ENTRY, OPERATOR, RUN, STAGE, STAGE_KEYS
 from spark_regions.store.stages import StageKey, prune_stages
 from spark_regions.store.steps import write_steps
+from spark_regions.store.written import prune_written
 
 KEEP_RUNS = 1000
 KEEP_OPERATORS = 200_000
@@ -139,6 +140,7 @@ def prune(connection: sa.Connection) -> None:
         oldest = sa.select(OPERATOR.c.id).order_by(OPERATOR.c.last).limit(count - KEEP_OPERATORS)
         connection.execute(sa.delete(OPERATOR).where(OPERATOR.c.id.in_(oldest)))
     prune_stages(connection)
+    prune_written(connection)
 
 
 _BY_LINEAGE = sa.select(OPERATOR).where(OPERATOR.c.lineage.in_(sa.bindparam("lineages", expanding=True)))

@@ -21,7 +21,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-HEAD = "0006"
+HEAD = "0007"
 METADATA = MetaData(
     naming_convention={
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -117,6 +117,14 @@ STEP = Table(
 )
 
 STAGE, STAGE_KEYS = _of_stages("stage"), _of_stages("stage_keys")
+
+WRITTEN = Table(
+    "written",
+    METADATA,
+    Column("listing", _DIGEST, primary_key=True),
+    Column("body", LargeBinary, nullable=False),
+    Column("last", Float, nullable=False),
+)
 
 ENTRY = Table(
     "entry",

@@ -16,7 +16,7 @@ import org.apache.spark.sql.execution.python.EvalPythonExec
 import org.apache.spark.sql.execution.window.{WindowExec, WindowGroupLimitExec}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.regions.SparkMinor
-import org.apache.spark.sql.regions.rules.Digest
+import org.apache.spark.sql.regions.rules.{Digest, KnownContents}
 import org.apache.spark.sql.types._
 
 /**
@@ -58,7 +58,10 @@ private[regions] object PlanShape {
         bucketed,
         SparkMinor.oneTask(scan).toString
       ) ++
-        listed.flatMap(file => Seq(file.getPath.toString, file.getLen.toString))
+        // A bucket is told by the name of its file.
+        listed.flatMap { file =>
+          Seq(if (bucketed.isEmpty) KnownContents.told(file.fileStatus) else file.getPath.toString, file.getLen.toString)
+        }
     )
   }
 

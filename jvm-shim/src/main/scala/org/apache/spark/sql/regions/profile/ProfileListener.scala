@@ -73,7 +73,7 @@ final class ProfileListener(
             observe(event)
             ran(event, RanPlans((number +: walked.queries).distinct, executed.loads), end.executionId)
           }
-        } finally ends.fire(number, qe, failed)
+        } finally ends.fire(QueryEnd(number, qe, failed, end.time))
         logDebug(
           s"Profiled query $number, ${walked.operators.size} operators, in ${(System.nanoTime() - began) / 1000} µs")
       }

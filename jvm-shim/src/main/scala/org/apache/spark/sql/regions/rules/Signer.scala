@@ -11,6 +11,7 @@ import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.{TreeNodeTag, TreePattern}
 import org.apache.spark.sql.classic
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.regions._
 
@@ -24,12 +25,14 @@ object Signer extends Logging {
    * @param plan an optimized plan, as the rules injected by `injectPreCBORule` see it
    * @param udfs asked once, for all Python functions of the plan
    * @param floatAggregates whether sums that differ in their last digits from run to run count as equal
+   * @param written files that are known by what was written
    */
   def sign(
       plan: LogicalPlan,
       session: classic.SparkSession,
       udfs: UdfDigests,
-      floatAggregates: Boolean): SignedQuery =
+      floatAggregates: Boolean,
+      written: KnownFiles = KnownFiles.None): SignedQuery =
     SQLConf.withExistingConf(session.sessionState.conf) {
       val definitions = new Definitions
       survey(plan) match {
@@ -39,7 +42,7 @@ object Signer extends Logging {
         case Right(functions) =>
           val python = if (functions.isEmpty) Map.empty[String, Either[Refusal, String]] else udfs.digest(functions)
           val context = new ExpressionContext(definitions, python, floatAggregates)
-          new Signing(session, context).query(plan)
+          new Signing(session, context, written).query(plan)
       }
     }
 
@@ -83,14 +86,17 @@ object Signer extends Logging {
 }
 
 /** One walk over one plan. */
-private[rules] final class Signing(session: classic.SparkSession, context: ExpressionContext) {
-  private val sources = new SourceDigest(session, ResultConfs.seed(session))
+private[rules] final class Signing(session: classic.SparkSession, context: ExpressionContext, written: KnownFiles) {
+  private val sources = new SourceDigest(session, ResultConfs.seed(session), written)
   private val operators = new OperatorForms(context, sources)
   private val nodes = mutable.ArrayBuffer[SignedNode]()
   private val inputs = mutable.ArrayBuffer[Set[InputListing]]()
   private val conjuncts = mutable.HashMap[String, Conjunct]()
 
   def query(plan: LogicalPlan): SignedQuery = {
+    sources.prepare(plan.collectWithSubqueries {
+      case LogicalRelation(files: HadoopFsRelation, _, _, _, _) => files
+    })
     val (_, form) = sign(plan, subqueryRoot = true)
     new SignedQuery(nodes.toVector, inputs.toVector, context.definitions, conjuncts.toMap, form.toOption)
   }
