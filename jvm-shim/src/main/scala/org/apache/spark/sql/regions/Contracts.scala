@@ -24,13 +24,15 @@ final case class Signature(core: String, conjuncts: Seq[String], columns: Seq[St
  *
  * @param id pre-order number, subquery plans included
  * @param notStorable why the node may not be stored although it has a signature
+ * @param known of a source that Spark wrote: by what
  */
 final case class SignedNode(
     id: Int,
     plan: LogicalPlan,
     children: Seq[Int],
     signature: Either[Refusal, Signature],
-    notStorable: Option[Refusal]) {
+    notStorable: Option[Refusal],
+    known: String = "") {
 
   /** What people know it by: a source by its name, anything else as Spark calls it. */
   def operator: String = SourceName.of(plan).getOrElse(plan.nodeName)

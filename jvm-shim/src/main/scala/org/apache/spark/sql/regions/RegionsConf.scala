@@ -84,6 +84,7 @@ object RegionsConf {
   val recycleRowOrder: ConfigEntry[String] = named("recycle.rowOrder")
   val sourcesVerify: ConfigEntry[String] = named("sources.verify")
   val sourcesRacySeconds: ConfigEntry[Int] = named("sources.racySeconds")
+  val sourcesWritten: ConfigEntry[Boolean] = named("sources.written")
   val sharingEnabled: ConfigEntry[Boolean] = named("sharing.enabled")
   val workflowEnabled: ConfigEntry[Boolean] = named("workflow.enabled")
   val skewEnabled: ConfigEntry[Boolean] = named("skew.enabled")

@@ -193,7 +193,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
     }
 
   private def recorded(plan: LogicalPlan, signed: SignedQuery): Unit =
-    WriteIdentity.of(session, query, signed, runtime.recycling.signExactly(session, plan, signed)).foreach {
+    if (conf.getConf(RegionsConf.sourcesWritten) && conf.getConf(RegionsConf.mode) == "apply") WriteIdentity.of(session, query, signed, runtime.recycling.signExactly(session, plan, signed)).foreach {
       case Right(write) =>
         plan.setTagValue(RecordedWrite.tag, write)
         runtime.recycling.written.begin(write)

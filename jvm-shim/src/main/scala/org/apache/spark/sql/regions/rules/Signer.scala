@@ -94,7 +94,7 @@ private[rules] final class Signing(session: classic.SparkSession, context: Expre
   private val conjuncts = mutable.HashMap[String, Conjunct]()
 
   def query(plan: LogicalPlan): SignedQuery = {
-    sources.prepare(plan.collectWithSubqueries {
+    if (session.sessionState.conf.getConf(RegionsConf.sourcesWritten)) sources.prepare(plan.collectWithSubqueries {
       case LogicalRelation(files: HadoopFsRelation, _, _, _, _) => files
     })
     val (_, form) = sign(plan, subqueryRoot = true)
@@ -129,7 +129,7 @@ private[rules] final class Signing(session: classic.SparkSession, context: Expre
     val notStorable = form.toOption.flatMap { own =>
       OperatorForms.notStorable(plan, own).orElse(own.inputs.iterator.flatMap(_.unsettled).nextOption())
     }
-    nodes(id) = SignedNode(id, plan, (children ++ subqueries).map(_._1), signature, notStorable)
+    nodes(id) = SignedNode(id, plan, (children ++ subqueries).map(_._1), signature, notStorable, sources.known(plan))
     (id, signature.flatMap(_ => form))
   }
 

@@ -10,14 +10,18 @@ import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.catalyst.FileSourceOptions
 import org.apache.spark.sql.catalyst.expressions.ExprId
-import org.apache.spark.sql.catalyst.plans.logical.LocalRelation
+import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan}
 import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
 import org.apache.spark.sql.classic
 import org.apache.spark.sql.execution.datasources._
 import org.apache.spark.sql.regions.{InputListing, RegionsConf, wire}
 
-/** A relation of files. */
-private[rules] final case class Source(atom: String, listing: InputListing, parsed: Boolean, written: Boolean) {
+/**
+ * A relation of files.
+ *
+ * @param known by what, for people
+ */
+private[rules] final case class Source(atom: String, listing: InputListing, parsed: Boolean, known: String) {
   private val columns = mutable.HashMap[String, String]()
 
   def column(name: String): String = columns.getOrElseUpdate(name, Digest("column", atom, name))
@@ -75,6 +79,16 @@ private[rules] final class SourceDigest(session: classic.SparkSession, seed: Str
     if (found.nonEmpty) written.find(found.map(_.digest))
   }
 
+  /** By what the files of a relation are known. */
+  def known(plan: LogicalPlan): String = plan match {
+    case relation: LogicalRelation =>
+      relation.relation match {
+        case files: HadoopFsRelation => Option(read.get(files)).fold("")(_.known)
+        case _ => ""
+      }
+    case _ => ""
+  }
+
   def relation(plan: LogicalRelation): Form = plan.relation match {
     case files: HadoopFsRelation => fileRelation(plan, files)
     case other if other.getClass.getName.endsWith("JDBCRelation") => Refused("JDBC_SOURCE")
@@ -101,7 +115,8 @@ private[rules] final class SourceDigest(session: classic.SparkSession, seed: Str
     val options = telling(relation.options)
     checkTolerance(relation, options.toMap)
     val found = files(relation)
-    val rows = if (found.registrable) written.find(Seq(found.digest)).get(found.digest) else None
+    val registrable = found.registrable && conf.getConf(RegionsConf.sourcesWritten)
+    val rows = if (registrable) written.find(Seq(found.digest)).get(found.digest) else None
     val ofWrites = rows.flatMap(known => found.placed(known.root).map(known -> _))
     val content = ofWrites match {
       case Some((known, places)) =>
@@ -113,7 +128,11 @@ private[rules] final class SourceDigest(session: classic.SparkSession, seed: Str
       "files",
       Seq(seed, format, relation.dataSchema.json, relation.partitionSchema.json) ++ content
         ++ options.flatMap { case (key, value) => Seq(key, value) })
-    Source(atom, found.listing(settled = ofWrites.isDefined), textual.contains(format), ofWrites.isDefined)
+    val known =
+      if (ofWrites.isDefined) "known by the rows that were written"
+      else if (registrable) "known by its listing: no write of just these files is known"
+      else ""
+    Source(atom, found.listing(settled = ofWrites.isDefined), textual.contains(format), known)
   }
 
   private def files(relation: HadoopFsRelation): Listed = listed.computeIfAbsent(

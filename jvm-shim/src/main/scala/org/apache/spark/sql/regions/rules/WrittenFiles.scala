@@ -1,6 +1,6 @@
 package org.apache.spark.sql.regions.rules
 
-import java.util.concurrent.{ConcurrentHashMap, TimeUnit}
+import java.util.concurrent.{ConcurrentHashMap, TimeUnit, TimeoutException}
 
 import scala.jdk.CollectionConverters._
 
@@ -8,7 +8,7 @@ import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.{QueryExecution, SparkPlan}
-import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec
+import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
 import org.apache.spark.sql.execution.command.DataWritingCommandExec
 import org.apache.spark.sql.regions._
 import org.apache.spark.sql.regions.exec.RecordedWrite
@@ -140,6 +140,13 @@ final class WrittenFiles(planner: Planner, deadlineMillis: () => Long, note: (Lo
         .toRight(Refusal("INPUT_CHANGED", s"${others.size} files of other writes, as ${others.keys.head}"))
     }
 
+  /** Waits until all that has ended is registered or given up, or for so long. */
+  def settle(millis: Long): Boolean = {
+    val done = thread.submit(() => true)
+    try done.get(millis, TimeUnit.MILLISECONDS)
+    catch { case _: TimeoutException => false }
+  }
+
   /** Once all that was written is told, or after so long. */
   def close(millis: Long): Unit = {
     thread.shutdown()
@@ -173,6 +180,7 @@ private[rules] object WrittenFiles {
   /** Bytes that the tasks of a write counted. */
   private def bytes(plan: SparkPlan): Option[Long] = plan match {
     case adaptive: AdaptiveSparkPlanExec => bytes(adaptive.executedPlan)
+    case stage: QueryStageExec => bytes(stage.plan)
     case write: DataWritingCommandExec => write.cmd.metrics.get("numOutputBytes").map(_.value)
     case other => other.children.iterator.flatMap(bytes).nextOption()
   }
