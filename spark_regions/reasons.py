@@ -19,7 +19,6 @@ _TAKEN = {
     "SKI_RENTAL": "Recomputing has already cost as much as an entry would have",
     "ALWAYS": "The strategy acts at every eligible point",
     "PLANNED": "Later queries of the job use it, as in its last run",
-    "REGISTERED": "Files that are read back as they were written are known by the rows written",
     "LAST_USE": "No later query of the job uses it, as in its last run",
     "SHARED": "Computed once for several places of the query",
     "SHARED_UNSEEN": "Computed once for several places of the query, by the size of its sources",

@@ -3,9 +3,12 @@ plain Spark's rows, and a later run finds what an earlier one stored although ev
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,7 +20,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 import spark_regions
-from tests.harness.session import Counters, decisions, settle, sibling, spark_session
+from tests.harness.session import Counters, decisions, settle, sibling
 from tests.spark.test_same_rows import OFF, ON, committed
 from tests.tpc.rows import difference, outcome
 
@@ -78,8 +81,11 @@ class Days:
 
 
 def sums(frame: DataFrame) -> DataFrame:
-    return frame.groupBy("k").agg(F.sum("v").alias("v"), F.count("*").alias("n")).groupBy().agg(
-        F.sum("v").alias("v"), F.sum("n").alias("n"), F.max("k").alias("k")
+    return (
+        frame.groupBy("k")
+        .agg(F.sum("v").alias("v"), F.count("*").alias("n"))
+        .groupBy()
+        .agg(F.sum("v").alias("v"), F.sum("n").alias("n"), F.max("k").alias("k"))
     )
 
 
@@ -222,6 +228,43 @@ def test_tables(days: Days, rows: Frame, tmp_path: Path, partitioned: bool) -> N
                 session.sql(f"DROP TABLE {name}")
 
 
+# Applications
+
+SCRIPT = Path(__file__).with_name("written_job.py")
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def job(*arguments: str) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), *arguments], capture_output=True, text=True, timeout=600, cwd=ROOT, check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    results = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
+    assert len(results) == 1, done.stderr[-4000:]
+    found: dict[str, Any] = json.loads(results[0].removeprefix("RESULT "))
+    return found
+
+
+def test_another_application_and_a_catalog_that_lost_what_was_written(spark: SparkSession, tmp_path: Path) -> None:
+    source(spark, tmp_path)
+    given, store = str(tmp_path / "source"), tmp_path / "store"
+    plain = job("", given, str(tmp_path / "plain"), "write")
+    first = job(str(store), given, str(tmp_path / "monday"), "write")
+    assert (first["rows"], first["loads"], first["registered"]) == (plain["rows"], 0, 2)
+    second = job(str(store), given, str(tmp_path / "tuesday"), "write")
+    assert (second["rows"], second["registered"]) == (plain["rows"], 2)
+    assert second["loads"] >= 2, second
+    read = job(str(store), given, str(tmp_path / "tuesday"), "read")
+    assert read["rows"] == plain["rows"] and read["loads"] == 1
+    assert "known by the rows that were written" in read["source"]
+    (catalog,) = store.rglob("catalog.sqlite")
+    with sqlite3.connect(catalog) as connection:
+        assert connection.execute("DELETE FROM written").rowcount >= 4
+    lost = job(str(store), given, str(tmp_path / "tuesday"), "read")
+    assert lost["rows"] == plain["rows"] and lost["loads"] == 0
+    assert "no write of just these files is known" in lost["source"]
+
+
 # What is not taken for what was written
 
 
@@ -340,8 +383,9 @@ def test_declined_with_its_reason(days: Days, rows: Frame, tmp_path: Path) -> No
         "random": why(lambda spark: rows(spark).withColumn("r", F.rand()).write.parquet(f"{target}-random")),
         "float": why(lambda spark: rows(spark).groupBy("k").agg(F.avg("v")).write.parquet(f"{target}-float")),
         "rdd": why(
-            lambda spark: spark.createDataFrame(rows(spark).rdd.map(tuple), "k INT, v BIGINT, t STRING, p INT")
-            .write.parquet(f"{target}-rdd")
+            lambda spark: spark.createDataFrame(
+                rows(spark).rdd.map(tuple), "k INT, v BIGINT, t STRING, p INT"
+            ).write.parquet(f"{target}-rdd")
         ),
         "checkpoint": why(lambda spark: rows(spark).localCheckpoint().write.parquet(f"{target}-checkpoint")),
         "plain": why(lambda spark: unplanned(spark, rows(spark), f"{target}-unplanned")),

@@ -54,7 +54,8 @@ private[rules] object Listing {
   /** All files below a folder, known as the session's setting has it. */
   def below(session: classic.SparkSession, root: Path, format: String): Map[Path, FileState] = {
     val conf = session.sessionState.newHadoopConf()
-    new Listing(session, conf, Map.empty, SourceDigest.contents(session, conf, format)).now(Seq(root), partitioned = true)
+    new Listing(session, conf, Map.empty, SourceDigest.contents(session, conf, format)).now(
+      Seq(root), partitioned = true)
   }
 
   /** Of paths, lengths, times and what else is known of the files; each is counted as often as it is named. */

@@ -193,13 +193,14 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
     }
 
   private def recorded(plan: LogicalPlan, signed: SignedQuery): Unit =
-    if (conf.getConf(RegionsConf.sourcesWritten) && conf.getConf(RegionsConf.mode) == "apply") WriteIdentity.of(session, query, signed, runtime.recycling.signExactly(session, plan, signed)).foreach {
-      case Right(write) =>
-        plan.setTagValue(RecordedWrite.tag, write)
-        runtime.recycling.written.begin(write)
-      case Left(why) =>
-        notes.decline(0, signed.nodes.head.operator, Refusal("NOT_REGISTERED", s"${why.code}: ${why.detail}"))
-    }
+    if (conf.getConf(RegionsConf.sourcesWritten) && conf.getConf(RegionsConf.mode) == "apply")
+      WriteIdentity.of(session, query, signed, runtime.recycling.signExactly(session, plan, signed)).foreach {
+        case Right(write) =>
+          plan.setTagValue(RecordedWrite.tag, write)
+          runtime.recycling.written.begin(write)
+        case Left(why) =>
+          notes.decline(0, signed.nodes.head.operator, Refusal("NOT_REGISTERED", s"${why.code}: ${why.detail}"))
+      }
 
   private def noteRefusals(signed: SignedQuery): Unit = signed.nodes.foreach { node =>
     node.signature.left.foreach { refusal =>

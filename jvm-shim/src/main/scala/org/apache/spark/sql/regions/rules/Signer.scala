@@ -94,9 +94,10 @@ private[rules] final class Signing(session: classic.SparkSession, context: Expre
   private val conjuncts = mutable.HashMap[String, Conjunct]()
 
   def query(plan: LogicalPlan): SignedQuery = {
-    if (session.sessionState.conf.getConf(RegionsConf.sourcesWritten)) sources.prepare(plan.collectWithSubqueries {
-      case LogicalRelation(files: HadoopFsRelation, _, _, _, _) => files
-    })
+    if (session.sessionState.conf.getConf(RegionsConf.sourcesWritten)) sources.prepare(
+      plan.collectWithSubqueries {
+        case LogicalRelation(files: HadoopFsRelation, _, _, _, _) => files
+      })
     val (_, form) = sign(plan, subqueryRoot = true)
     new SignedQuery(nodes.toVector, inputs.toVector, context.definitions, conjuncts.toMap, form.toOption)
   }

@@ -49,7 +49,8 @@ private final class Listed(
 
   def learn(known: wire.WrittenFiles): Unit = files.foreach { case (path, state) =>
     val name = WrittenFiles.below(new Path(known.root), path)
-    known.contents.get(name).foreach(sum => KnownContents.put(path, state, s"$sum in ${name.stripSuffix(path.getName)}"))
+    known.contents.get(name).foreach(sum =>
+      KnownContents.put(path, state, s"$sum in ${name.stripSuffix(path.getName)}"))
   }
 
   /** @param settled names that nobody else gives: nobody writes these files again under the time that they have */
@@ -259,7 +260,8 @@ private[rules] object SourceDigest {
     "execution.datasources.orc.OrcFileFormat" -> FileContents.orc,
     "hive.orc.OrcFileFormat" -> FileContents.orc
   ).map { case (name, ending) => prefix + name -> ending }
-  private val recorded = Set("parquet.ParquetFileFormat", "orc.OrcFileFormat").map(prefix + "execution.datasources." + _)
+  private val recorded =
+    Set("parquet.ParquetFileFormat", "orc.OrcFileFormat").map(prefix + "execution.datasources." + _)
   private val formats = textual ++ endings.keySet ++ Set(
     "execution.datasources.text.TextFileFormat",
     "execution.datasources.binaryfile.BinaryFileFormat",

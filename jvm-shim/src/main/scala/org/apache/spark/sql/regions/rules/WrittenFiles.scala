@@ -94,7 +94,8 @@ final class WrittenFiles(planner: Planner, deadlineMillis: () => Long, note: (Lo
     val session = execution.sparkSession.asInstanceOf[SparkSession]
     for {
       names <- write.files.toRight(Refusal("WRITE_FAILED", "not every file is below the folder"))
-      _ <- Either.cond(names.nonEmpty && names.forall(unique), (), Refusal("WRITE_FAILED", "no file of a name of its own"))
+      _ <-
+        Either.cond(names.nonEmpty && names.forall(unique), (), Refusal("WRITE_FAILED", "no file of a name of its own"))
       _ <- write.inputs.find(!_.unchanged()).map(input => Refusal("INPUT_CHANGED", input.describe)).toLeft(())
       listed = below(session, write)
       (ours, others) = listed.partition { case (path, _) => names.contains(below(write.root, path)) }

@@ -149,7 +149,8 @@ private[skew] object SortTies {
     case found if found eq sort => None
     case _: ProjectExec | _: FilterExec if plan.expressions.forall(_.deterministic) =>
       between(plan.children.head, sort)
-    case _: DataWritingCommandExec | _: WriteFilesExec | _: RecordedWriteExec if indifferent(plan) => between(plan.children.head, sort)
+    case _: DataWritingCommandExec | _: WriteFilesExec | _: RecordedWriteExec if indifferent(plan) =>
+      between(plan.children.head, sort)
     case other => Some(other)
   }
 
