@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 import spark_regions
-from tests.harness.session import Counters, decisions, settle, sibling
+from tests.harness.session import Counters, decisions, settle_writes, sibling
 from tests.spark.test_same_rows import OFF, ON, committed
 from tests.tpc.rows import difference, outcome
 
@@ -47,10 +48,7 @@ def source(spark: SparkSession, folder: Path) -> DataFrame:
 
 def told(spark: SparkSession) -> list[str]:
     """What became of the writes of the application so far, the newest last."""
-    jvm: Any = spark.sparkContext._jvm
-    runtime = jvm.org.apache.spark.sql.regions.RegionsRuntime.current().get()
-    settle(spark)
-    runtime.recycling().written().settle(20_000)
+    settle_writes(spark)
     found = [row for row in decisions(spark) if row["code"] in ("REGISTERED", "NOT_REGISTERED")]
     return [f"{row['code']}: {row['detail']}" for row in found]
 
@@ -111,10 +109,11 @@ def rows(tmp_path: Path) -> Frame:
     return lambda spark: source(spark, tmp_path).where("v >= 10").withColumn("v", F.col("v") * 2)
 
 
-def written(rows: Frame, folder: Path, **options: str) -> Callable[[SparkSession, str], str]:
+def written(rows: Frame, folder: Path) -> Callable[[SparkSession, str], str]:
     def write(spark: SparkSession, day: str) -> str:
         target = str(folder / f"{day}-{len(list(folder.iterdir()))}")
-        rows(spark).write.options(**options).parquet(target)
+        rows(spark).write.parquet(target)
+        settle_writes(spark)
         return target
 
     return write
@@ -155,6 +154,7 @@ def test_a_chain_of_writes(days: Days, rows: Frame, tmp_path: Path) -> None:
         silver = str(tmp_path / f"{day}-silver")
         bronze = written(rows, tmp_path)(spark, day)
         spark.read.parquet(bronze).groupBy("k", "p").agg(F.sum("v").alias("v")).write.parquet(silver)
+        settle_writes(spark)
         return silver
 
     days.reused(gold)
@@ -164,6 +164,7 @@ def test_a_chain_of_writes(days: Days, rows: Frame, tmp_path: Path) -> None:
 def test_partitioned(days: Days, rows: Frame, tmp_path: Path, by: str) -> None:
     def write(spark: SparkSession, day: str) -> str:
         rows(spark).write.partitionBy(by).parquet(str(tmp_path / day))
+        settle_writes(spark)
         return str(tmp_path / day)
 
     days.reused(write)
@@ -183,6 +184,7 @@ def test_appended(days: Days, rows: Frame, tmp_path: Path) -> None:
         target = str(tmp_path / day)
         rows(spark).where("k < 3").write.parquet(target)
         rows(spark).where("k >= 3").write.mode("append").parquet(target)
+        settle_writes(spark)
         return target
 
     days.reused(write)
@@ -196,6 +198,7 @@ def test_one_partition_is_replaced(days: Days, rows: Frame, tmp_path: Path) -> N
         target = str(tmp_path / day)
         for only in ("p = 0", "p = 1", "p = 1 AND v < 300"):
             rows(spark).where(only).write.mode("overwrite").partitionBy("p").parquet(target)
+        settle_writes(spark)
         return target
 
     days.reused(write)
@@ -289,19 +292,25 @@ def add(target: Path) -> None:
     shutil.copyfile(data_files(target)[0], target / "part-99999.parquet")
 
 
+def replace(target: Path) -> None:
+    file, by = data_files(target)
+    shutil.copyfile(by, file)
+    shutil.copyfile(by.with_name(f".{by.name}.crc"), file.with_name(f".{file.name}.crc"))
+
+
 CHANGES: dict[str, Callable[[Path], object]] = {
     "added": add,
     "removed": lambda target: data_files(target)[0].unlink(),
     "touched": lambda target: os.utime(data_files(target)[0], (OLD, OLD)),
-    "replaced": lambda target: shutil.copyfile(data_files(target)[1], data_files(target)[0]),
+    "replaced": replace,
 }
 
 
 @pytest.mark.parametrize("how", CHANGES)
 def test_files_that_change_behind_the_jobs_back(days: Days, rows: Frame, tmp_path: Path, how: str) -> None:
-    assert how == "added" or changed(days, rows, tmp_path, CHANGES[how])
-    if how == "added":
-        changed(days, rows, tmp_path, CHANGES[how])
+    said = changed(days, rows, tmp_path, CHANGES[how])
+    # No write of Spark's gives a file a name like that of the one added.
+    assert len(said) == (how != "added"), said
 
 
 def test_a_file_that_is_cut_off(days: Days, rows: Frame, tmp_path: Path) -> None:
@@ -330,13 +339,18 @@ def test_a_path_that_is_a_link(days: Days, rows: Frame, tmp_path: Path) -> None:
 def test_two_jobs_that_write_one_path_at_once(days: Days, rows: Frame, tmp_path: Path) -> None:
     target = tmp_path / "both"
 
-    def append(session: SparkSession, condition: str) -> None:
-        rows(session).where(condition).write.mode("append").parquet(str(target))
+    def append(session: SparkSession, condition: str) -> bool:
+        try:
+            rows(session).where(condition).write.mode("append").parquet(str(target))
+        except PySparkException:  # The committer of the one clears away what the other has not committed yet.
+            return False
+        return True
 
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(append, (days.first, days.second), ("k < 3", "k >= 3")))
-    for outcome_of in told(days.off)[-2:]:
-        assert outcome_of.startswith("REGISTERED") or "files of other writes" in outcome_of, outcome_of
+        wrote = list(pool.map(append, (days.first, days.second), ("k < 3", "k >= 3")))
+    assert any(wrote)
+    for what in told(days.off)[-sum(wrote) :]:
+        assert what.startswith("REGISTERED") or "INPUT_CHANGED" in what, what
     read = lambda spark: sums(spark.read.parquet(str(target)))  # noqa: E731
     assert difference(outcome(read(days.off)), outcome(read(days.first))) is None
 
@@ -381,7 +395,11 @@ def test_declined_with_its_reason(days: Days, rows: Frame, tmp_path: Path) -> No
     found = {
         "csv": why(lambda spark: rows(spark).write.csv(f"{target}-csv")),
         "random": why(lambda spark: rows(spark).withColumn("r", F.rand()).write.parquet(f"{target}-random")),
-        "float": why(lambda spark: rows(spark).groupBy("k").agg(F.avg("v")).write.parquet(f"{target}-float")),
+        "float": why(
+            lambda spark: (
+                rows(spark).groupBy("k").agg(F.sum(F.col("v").cast("double"))).write.parquet(f"{target}-float")
+            )
+        ),
         "rdd": why(
             lambda spark: spark.createDataFrame(
                 rows(spark).rdd.map(tuple), "k INT, v BIGINT, t STRING, p INT"

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import spark_regions
-from tests.harness.session import counters, decisions, spark_session
+from tests.harness.session import counters, decisions, settle_writes, spark_session
 
 ALWAYS = {"spark.regions.recycle.strategy": "always", "spark.regions.planner.deadline": "10s"}
 
@@ -29,8 +29,12 @@ def main() -> None:
         if what == "write":
             bronze = spark.read.parquet(source).where("v >= 10").withColumn("v", F.col("v") * 2)
             bronze.write.parquet(f"{folder}/bronze")
+            if store:
+                settle_writes(spark)
             grouped = spark.read.parquet(f"{folder}/bronze").groupBy("k", "p")
             grouped.agg(F.sum("v").alias("v"), F.count("*").alias("n")).write.parquet(f"{folder}/silver")
+            if store:
+                settle_writes(spark)
         found = {"rows": [list(row) for row in read(spark, folder).collect()]}
         if store:
             did = counters(spark)

@@ -38,13 +38,14 @@ private[rules] object WriteIdentity {
     if (!SourceDigest.readsBack(format)) Refused("UNKNOWN_SOURCE", format)
     if (!session.sessionState.conf.plannedWriteEnabled)
       Refused("UNKNOWN_OPERATOR", "spark.sql.optimizer.plannedWrite.enabled is false")
-    val node = signed.nodes(signed.nodes.head.children.head)
+    val root = signed.nodes.head
+    val node = root.children.headOption.map(signed.nodes).getOrElse(root)
     val identity = this.identity(signed, node)
     val inputs = signed.inputs(node)
     inputs.iterator.flatMap(_.unsettled).nextOption().foreach(why => throw new Refused(why))
     if (pruned(node.plan)) Refused("RUNTIME_FILTER")
     val conf = session.sessionState.newHadoopConfWithOptions(command.options)
-    val root = command.outputPath.getFileSystem(conf).makeQualified(command.outputPath)
+    val folder = command.outputPath.getFileSystem(conf).makeQualified(command.outputPath)
     // How values are written may depend on them, and what is read back on that.
     val ofFormats = conf.asScala.map(each => each.getKey -> each.getValue)
       .filter { case (key, _) => key.startsWith("parquet.") || key.startsWith("orc.") }.toSeq.sorted
@@ -54,7 +55,7 @@ private[rules] object WriteIdentity {
         ("partitioned" +: command.partitionColumns.map(_.name)) ++
         flat(SourceDigest.telling(command.options)) ++ flat(ofFormats)
     )
-    new RecordedWrite(query, rows, root, format, inputs)
+    new RecordedWrite(query, rows, folder, format, inputs)
   }
 
   /** The rows, and the name, type and value of each column. */
