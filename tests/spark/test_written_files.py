@@ -256,7 +256,7 @@ def test_another_application_and_a_catalog_that_lost_what_was_written(spark: Spa
     assert (first["rows"], first["loads"], first["registered"]) == (plain["rows"], 0, 2)
     second = job(str(store), given, str(tmp_path / "tuesday"), "write")
     assert (second["rows"], second["registered"]) == (plain["rows"], 2)
-    assert second["loads"] >= 2, second
+    assert second["loads"] >= 2, (first, second)
     read = job(str(store), given, str(tmp_path / "tuesday"), "read")
     assert read["rows"] == plain["rows"] and read["loads"] == 1
     assert "known by the rows that were written" in read["source"]

@@ -15,7 +15,12 @@ from pyspark.sql import functions as F
 import spark_regions
 from tests.harness.session import counters, decisions, settle_writes, spark_session
 
-ALWAYS = {"spark.regions.recycle.strategy": "always", "spark.regions.planner.deadline": "10s"}
+ALWAYS = {
+    "spark.regions.recycle.strategy": "always",
+    "spark.regions.planner.deadline": "10s",
+    # What a second run keeps by its plan is not loaded.
+    "spark.regions.workflow.enabled": "false",
+}
 
 
 def read(spark: SparkSession, folder: str) -> DataFrame:
@@ -40,6 +45,7 @@ def main() -> None:
             did = counters(spark)
             found |= {
                 "loads": did.loads,
+                "told": [f"{row['kind']} {row['operator']} {row['code']} {row['detail']}" for row in decisions(spark)],
                 "registered": sum(row["code"] == "REGISTERED" for row in decisions(spark)),
                 "source": [str(node) for node in spark_regions.why_not(read(spark, folder)).nodes][-1],
             }

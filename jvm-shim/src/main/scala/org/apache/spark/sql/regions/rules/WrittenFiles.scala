@@ -111,7 +111,7 @@ final class WrittenFiles(planner: Planner, deadlineMillis: () => Long, note: (Lo
         }
         if (below(session, write) == listed) tell(write, listed, files.copy(contents = contents))
       }
-      s"${listed.size} files in ${write.root}"
+      s"${listed.size} files in ${write.root}, rows ${write.rows.take(8)}"
     }
   }
 
