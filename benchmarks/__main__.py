@@ -33,6 +33,7 @@ BENCHMARKS = {
     "tee": "queries",
     "shared_subplans": "queries",
     "workflow": "jobs",
+    "pipeline": "",
     "batch": "jobs",
     "region_plans": "",
     "skew": "",
@@ -97,6 +98,10 @@ HEADLINES: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("peak_storage_memory_bytes", "peak storage memory, bytes", ""),
         ("peak_storage_disk_bytes", "peak persisted bytes on disk", ""),
         ("spilled_bytes", "bytes spilled by stages", ""),
+    ),
+    "pipeline": tuple(
+        (f"day_{day}_over_plain_writes", f"three jobs that hand files on, day {day} / plain", goal)
+        for day, goal in ((1, "<= 1.05"), (2, "<= 0.90"), (3, "<= 0.60"))
     ),
     "batch": (("run_over_one_by_one", "run([8 writes]) / the same one by one", ""),),
     "skew": (

@@ -328,6 +328,14 @@ CONFS: tuple[Conf, ...] = (
         " collect rows, no writes. See [verified savings](reports.md#verified).",
     ),
     Conf(
+        "spark.regions.sources.written",
+        "bool",
+        "true",
+        "runtime",
+        "Whether Parquet and ORC files that a query writes are known by the rows written when they are read back,"
+        " whatever they are called: see [through files](files.md).",
+    ),
+    Conf(
         "spark.regions.sharing.enabled",
         "bool",
         "true",

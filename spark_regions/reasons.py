@@ -47,6 +47,7 @@ _INPUTS = {
     "METADATA_COLUMN": "A column describes the files instead of their rows",
     "TOLERANT_READER": "The reader may silently skip or alter what it cannot parse",
     "USER_CACHED": "The user cached this plan",
+    "NOT_REGISTERED": "Files that the query writes are known by their listing alone",
 }
 _PLANS = {
     "UNKNOWN_OPERATOR": "The operator is not known to the normal form",

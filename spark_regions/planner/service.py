@@ -99,6 +99,8 @@ class Service:
                 return self._answered(message, lambda: self._announce(message))
             case told.DigestFunctions():
                 return self._answered(message, lambda: self._digest(message))
+            case told.FindWritten():
+                return self._answered(message, lambda: self._written(message))
             case told.DecideSkew():
                 return self._answered(message, lambda: self._skew(message))
             case told.Status():
@@ -234,6 +236,9 @@ class Service:
         trusted = self.confs.get("udf.trustedModules", "").replace(",", " ").split()
         return told.FunctionDigests(digest_functions(message, trusted))
 
+    def _written(self, message: told.FindWritten) -> told.FoundWritten:
+        return told.FoundWritten(self.session.store.written(message.listings) if self.session else {})
+
     def _skew(self, message: told.DecideSkew) -> told.SkewDecision:
         from spark_regions.planner.skew import counted, decide_skew, learned
 
@@ -362,6 +367,7 @@ def _rehearse(session: Session) -> None:
     plan = parse_plan(told.SignedQuery((told.PlanNode(0, lineage="", core=""),), shared=(frame,)))
     session.graph.view(plan, 1)
     session.store.catalog.read(lambda connection: entries_on(connection, [""]))
+    session.store.written([""])
 
 
 def _catalog_name(where: StoreLocation | None) -> str:

@@ -7,6 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -156,6 +157,8 @@ class Session:
                 self.follower.resized(event.entry, event.bytes, event.seconds or 0.0)
             case told.Dropped():
                 self.follower.dropped(event.entry, event.code)
+            case told.Wrote():
+                self.learning.queue.put(partial(self.store.wrote, event.listing, event.files))
             case told.Heartbeat():
                 self.learning.queue.put(lambda: self.store.heartbeat(self.run))
             case told.End():

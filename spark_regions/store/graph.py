@@ -16,6 +16,7 @@ from spark_regions.store.schema import CALIBRATION, EDGE, ENTRY, OPERATOR, RUN, 
 from spark_regions.store.stages import StageKey, prune_stages
 from spark_regions.store.steps import write_steps
 from spark_regions.store.timed_stages import machine, prune_timed
+from spark_regions.store.written import prune_written
 
 KEEP_RUNS = 1000
 KEEP_OPERATORS = 200_000
@@ -145,6 +146,7 @@ def prune(connection: sa.Connection) -> None:
         connection.execute(sa.delete(OPERATOR).where(OPERATOR.c.id.in_(oldest)))
     prune_stages(connection)
     prune_timed(connection)
+    prune_written(connection)
 
 
 _BY_LINEAGE = sa.select(OPERATOR).where(OPERATOR.c.lineage.in_(sa.bindparam("lineages", expanding=True)))

@@ -128,6 +128,14 @@ TIMED_STAGE = Table(
     PrimaryKeyConstraint("machine", "shape"),
 )
 
+WRITTEN = Table(
+    "written",
+    METADATA,
+    Column("listing", _DIGEST, primary_key=True),
+    Column("body", LargeBinary, nullable=False),
+    Column("last", Float, nullable=False),
+)
+
 ENTRY = Table(
     "entry",
     METADATA,

@@ -56,7 +56,12 @@ def counted_stages(connection: sa.Connection, limit: int) -> tuple[list[CountedS
 def prune_stages(connection: sa.Connection) -> None:
     """Forget those that ran longest ago, beyond what is kept."""
     for table in (STAGE, STAGE_KEYS):
-        newest = sa.select(table.c.last).order_by(table.c.last.desc())
-        oldest = connection.execute(newest.offset(KEEP_STAGES).limit(1)).scalar()
-        if oldest is not None:
-            connection.execute(sa.delete(table).where(table.c.last <= oldest))
+        forget_oldest(connection, table, KEEP_STAGES)
+
+
+def forget_oldest(connection: sa.Connection, table: sa.Table, keep: int) -> None:
+    """Delete all but the `keep` newest rows, by column `last`."""
+    newest = sa.select(table.c.last).order_by(table.c.last.desc())
+    oldest = connection.execute(newest.offset(keep).limit(1)).scalar()
+    if oldest is not None:
+        connection.execute(sa.delete(table).where(table.c.last <= oldest))

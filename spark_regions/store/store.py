@@ -18,6 +18,8 @@ from spark_regions.store.catalog import Catalog
 from spark_regions.store.files import delete_entry, leftovers
 from spark_regions.store.opening import StoreLocation
 from spark_regions.store.schema import ENTRY, RUN
+from spark_regions.store.written import keep_written, written_of
+from spark_regions.wire.messages import WrittenFiles
 
 LEFTOVER_SECONDS = 3600.0
 MOST_ENTRIES = 100_000
@@ -220,6 +222,14 @@ class Store:
             return found
 
         self._remove_unleased(self.catalog.write(work, seconds))
+
+    def written(self, listings: Iterable[str]) -> dict[str, WrittenFiles]:
+        """Those of the listings whose files a write is known of."""
+        return self.catalog.read(lambda connection: written_of(connection, listings))
+
+    def wrote(self, listing: str, files: WrittenFiles) -> None:
+        """A query has committed the files of a listing."""
+        self.catalog.write(lambda connection: keep_written(connection, listing, files, self.clock()))
 
     def price(self, name: str, seconds: float) -> None:
         """What computing an entry took, where that was not known when it was decided."""

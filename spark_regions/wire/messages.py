@@ -334,6 +334,31 @@ class FunctionDigests(Answered, frozen=True, tag="digest_udf"):
     digests: dict[str, FunctionDigest] = msgspec.field(default_factory=dict)
 
 
+class WrittenFiles(Record, frozen=True):
+    """Files that writes of known rows have committed; docs/files.md.
+
+    :param root: the folder that was written to
+    :param rows: digest of the rows of each of the writes
+    :param contents: digest of a file's bytes by its path below `root`, where they were read
+    """
+
+    root: str
+    rows: tuple[str, ...]
+    contents: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class FindWritten(Asked, frozen=True, tag="written"):
+    """:param listings: digests of the paths, lengths and times of all files of a relation"""
+
+    listings: Annotated[tuple[str, ...], msgspec.Meta(max_length=1_000)]
+
+
+class FoundWritten(Answered, frozen=True, tag="written"):
+    """:param found: by listing"""
+
+    found: dict[str, WrittenFiles] = msgspec.field(default_factory=dict)
+
+
 # A stage is about to run.
 
 
@@ -633,6 +658,14 @@ class Dropped(Told, frozen=True, tag="dropped"):
     detail: str = ""
 
 
+class Wrote(Told, frozen=True, tag="wrote"):
+    """A query has written files, which are all that is below their root, beside those of earlier known writes."""
+
+    listing: str
+    files: WrittenFiles
+    query: Long = 0
+
+
 class RanTask(Record, frozen=True):
     """
     :param partitions: empty where it read slices
@@ -673,7 +706,7 @@ class End(Told, frozen=True, tag="end"):
     """The regular end of the application."""
 
 
-Request = Hello | Decide | DecideAgain | Announce | DigestFunctions | DecideSkew | Status
+Request = Hello | Decide | DecideAgain | Announce | DigestFunctions | FindWritten | DecideSkew | Status
 Event = (
     Executed
     | Verified
@@ -683,6 +716,7 @@ Event = (
     | Released
     | Persisted
     | Dropped
+    | Wrote
     | RanStage
     | CountedKeys
     | Heartbeat
@@ -694,8 +728,9 @@ ANSWERS: dict[type[Asked], type[Answered]] = {
     DecideAgain: Decision,
     Announce: BatchPlan,
     DigestFunctions: FunctionDigests,
+    FindWritten: FoundWritten,
     DecideSkew: SkewDecision,
     Status: StatusAnswer,
 }
 """What each request is answered with, where it is not an `ErrorAnswer`."""
-Answer = HelloAnswer | ErrorAnswer | Decision | BatchPlan | FunctionDigests | SkewDecision | StatusAnswer
+Answer = HelloAnswer | ErrorAnswer | Decision | BatchPlan | FunctionDigests | FoundWritten | SkewDecision | StatusAnswer

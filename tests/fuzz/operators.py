@@ -313,12 +313,22 @@ def _pivot(b: Builder) -> None:
     return None
 
 
+def _through_files(b: Builder) -> None:
+    frame = b.frame()
+    fmt, columns, by = b.choose(("parquet", "parquet", "orc")), frame.columns, ""
+    keys = frame.of("INT")
+    if keys and len(columns) > 1 and b.chance(3):
+        key = b.choose(keys)
+        columns, by = [*(column for column in columns if column != key), key], f", {key.name!r}"
+    b.make("files", f"inputs.through_files({frame.name}, {fmt!r}{by})", columns, frame.rows)
+
+
 def _operators() -> tuple[Callable[[Builder], None], ...]:
     from tests.fuzz.functions import PYTHON
     from tests.fuzz.subqueries import SUBQUERIES
 
     relational = (_select, _with_column, _where, _where, _join, _join, _join, _group, _group, _window, _set_operation)
-    rest = (_grouping_sets, _distinct, _sort, _top, _explode, _pivot)
+    rest = (_grouping_sets, _distinct, _sort, _top, _explode, _pivot, _through_files, _through_files)
     return (*relational, *rest, *SUBQUERIES, *PYTHON)
 
 

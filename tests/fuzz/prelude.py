@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,14 @@ class Inputs:
         target = str(self.folder / "written")
         frame.write.mode("overwrite").parquet(target)
         return self.spark.read.parquet(target)
+
+    def through_files(self, frame: DataFrame, fmt: str, by: str = "") -> DataFrame:
+        """What comes back of a frame that was written under a name that is new in each run."""
+        target = str(self.folder / f"through-{uuid.uuid4().hex}")
+        writer = frame.write.format(fmt)
+        (writer.partitionBy(by) if by else writer).save(target)
+        columns = [*(name for name in frame.columns if name != by), by] if by else frame.columns
+        return self.spark.read.format(fmt).schema(frame.schema).load(target).select(*columns)
 
     def _put(self, name: str, number: int, target: int) -> None:
         library = self.library[name]

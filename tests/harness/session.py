@@ -86,6 +86,13 @@ def settle(spark: SparkSession) -> None:
     spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
 
 
+def settle_writes(spark: SparkSession) -> None:
+    """Wait until what was written is registered or given up, which a thread of its own does."""
+    settle(spark)
+    runtime = spark.sparkContext._jvm.org.apache.spark.sql.regions.RegionsRuntime.current().get()  # type: ignore[union-attr]
+    assert runtime.recycling().written().settle(20_000)
+
+
 def counters(spark: SparkSession) -> Counters:
     settle(spark)
     found = status(spark)

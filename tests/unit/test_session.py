@@ -57,6 +57,14 @@ def test_explained_queries_are_over_after_a_day_or_when_many_follow(session, mon
     assert list(session.queries._over) == [10]
 
 
+def test_what_a_query_wrote_is_in_the_catalog(session):
+    files = {"root": "file:/silver", "rows": ["r"], "contents": {"part-0": "c"}}
+    session.observe({"type": "wrote", "listing": "l", "files": files, "query": 1})
+    session.settle(10.0)
+    (found,) = session.store.written(["l", "other"]).values()
+    assert (found.root, found.rows, found.contents) == ("file:/silver", ("r",), {"part-0": "c"})
+
+
 def test_the_estimated_saving_is_kept_with_the_entry(session):
     run(session, 1)
     (store,) = run(session, 2)["actions"]

@@ -15,13 +15,14 @@ from sqlalchemy.schema import CreateTable
 
 from spark_regions.dag.records import EdgeUse, Entry
 from spark_regions.errors import CatalogBusy, CatalogNewer, StoreUnwritable
-from spark_regions.store import admin, graph, schema
+from spark_regions.store import admin, graph, schema, written
 from spark_regions.store import entries as records
 from spark_regions.store.admission import make_room, supersedes
 from spark_regions.store.catalog import Catalog
 from spark_regions.store.files import delete_entry, local_path
 from spark_regions.store.opening import open_catalog, place
 from spark_regions.store.store import Store
+from spark_regions.wire.messages import WrittenFiles
 
 
 class Clock:
@@ -361,6 +362,21 @@ def test_what_was_written_unreserved_is_taken_in_where_there_is_room(store):
     better = replace(second, recompute_seconds=9.0)
     assert store.admit_late(better, 120) == ""
     assert states(store) == {better.id: "pending"}
+
+
+def test_written_files_are_found_by_their_listing_and_the_oldest_forgotten(store, clock, monkeypatch):
+    first = WrittenFiles("file:/a", ("rows 1",))
+    store.wrote("listing 1", first)
+    assert store.written(["listing 1", "listing 2"]) == {"listing 1": first}
+    known = WrittenFiles("file:/a", ("rows 1",), {"part-0": "bytes"})
+    store.wrote("listing 1", known)
+    assert store.written(["listing 1"]) == {"listing 1": known}
+    monkeypatch.setattr(written, "KEEP_WRITTEN", 2)
+    for number in (2, 3):
+        clock.now += 1
+        store.wrote(f"listing {number}", first)
+    store.catalog.write(graph.prune)
+    assert set(store.written(["listing 1", "listing 2", "listing 3"])) == {"listing 2", "listing 3"}
 
 
 def test_other_schemes_are_named_for_the_driver(tmp_path):

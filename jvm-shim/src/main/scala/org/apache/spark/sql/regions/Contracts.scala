@@ -25,6 +25,7 @@ final case class Signature(core: String, conjuncts: Seq[String], columns: Seq[St
  * @param id pre-order number, subquery plans included
  * @param notStorable why the node may not be stored although it has a signature
  * @param asItIs whether only its very rows may be read in its place, not more of them, to be filtered
+ * @param known of a source that Spark wrote: by what
  */
 final case class SignedNode(
     id: Int,
@@ -32,7 +33,8 @@ final case class SignedNode(
     children: Seq[Int],
     signature: Either[Refusal, Signature],
     notStorable: Option[Refusal],
-    asItIs: Boolean = false) {
+    asItIs: Boolean = false,
+    known: String = "") {
 
   /** What people know it by: a source by its name, anything else as Spark calls it. */
   def operator: String = SourceName.of(plan).getOrElse(plan.nodeName)

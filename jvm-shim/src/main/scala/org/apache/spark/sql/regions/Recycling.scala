@@ -10,7 +10,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.regions.exec.{Persisted, StoreFiles, Stores}
 import org.apache.spark.sql.regions.profile.{PersistUse, ProfileListener}
-import org.apache.spark.sql.regions.rules.{PlannerUdfDigests, SignedQuery, Signer}
+import org.apache.spark.sql.regions.rules.{PlannerUdfDigests, SignedQuery, Signer, WrittenFiles}
 import org.apache.spark.sql.regions.ui.events.RegionsEvents
 
 /** What an application does with stored results: tells the planner what became of them, and ends what a query left open. */
@@ -32,7 +32,11 @@ final class Recycling(
   /** Persisted results that a query was planned to compute or to read, until it ends. */
   private val persists = new ConcurrentHashMap[Long, Seq[PersistUse]]()
 
-  profile.ends.add { (query, _, _) =>
+  val written = new WrittenFiles(planner, () => sc.conf.get(RegionsConf.plannerDeadline), wrote)
+
+  profile.ends.add { end =>
+    val query = end.query
+    written.ended(end)
     Stores.finish(query)
     Option(leases.remove(query)).foreach(_.foreach(entry => planner.observe(wire.Released(entry, query))))
     Option(persists.remove(query)).foreach(_.foreach(persistUsed(query, _)))
@@ -40,8 +44,22 @@ final class Recycling(
 
   /** Signed as this session's settings have it; see [[Signer]]. */
   def sign(session: SparkSession, plan: LogicalPlan, part: Boolean = false): SignedQuery =
-    Signer.sign(
-      plan, session, udfDigests, session.sessionState.conf.getConf(RegionsConf.recycleFloatAggregates), part)
+    sign(session, plan, floats(session), part)
+
+  /** The same, but that rows count as equal only where they are. */
+  def signExactly(session: SparkSession, plan: LogicalPlan, signed: SignedQuery): SignedQuery =
+    if (floats(session)) sign(session, plan, floatAggregates = false, part = false) else signed
+
+  private def sign(session: SparkSession, plan: LogicalPlan, floatAggregates: Boolean, part: Boolean): SignedQuery =
+    Signer.sign(plan, session, udfDigests, floatAggregates, part, written)
+
+  private def floats(session: SparkSession): Boolean =
+    session.sessionState.conf.getConf(RegionsConf.recycleFloatAggregates)
+
+  private def wrote(query: Long, outcome: Either[Refusal, String]): Unit = outcome match {
+    case Right(detail) => note(query, "registered", "", "REGISTERED", detail)
+    case Left(why) => note(query, "unregistered", "", "NOT_REGISTERED", s"${why.code}: ${why.detail}")
+  }
 
   def uses(query: Long, persisted: Seq[PersistUse]): Unit = if (persisted.nonEmpty) persists.put(query, persisted)
 
@@ -159,6 +177,7 @@ final class Recycling(
   def close(): Unit = {
     Stores.abandonAll(Refusal("APPLICATION_ENDED"))
     Stores.awaitCommits(2000)
+    written.close(2000)
     persisted.dropAll()
     val (stored, loaded) = (counters(Counters.commits), counters(Counters.loads))
     // A warning, because that is what a driver's log shows by default, and this line is what the plugin is there for.

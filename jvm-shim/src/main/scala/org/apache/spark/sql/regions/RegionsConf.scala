@@ -85,6 +85,7 @@ object RegionsConf {
   val sourcesVerify: ConfigEntry[String] = named("sources.verify")
   val sourcesRacySeconds: ConfigEntry[Int] = named("sources.racySeconds")
   val verifyFraction: ConfigEntry[Double] = named("verify.fraction")
+  val sourcesWritten: ConfigEntry[Boolean] = named("sources.written")
   val sharingEnabled: ConfigEntry[Boolean] = named("sharing.enabled")
   val workflowEnabled: ConfigEntry[Boolean] = named("workflow.enabled")
   val skewEnabled: ConfigEntry[Boolean] = named("skew.enabled")

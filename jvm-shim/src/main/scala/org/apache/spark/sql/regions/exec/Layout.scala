@@ -100,7 +100,7 @@ object Layout {
       else
         Some(
           Layout(
-            Digest.of("plan", exact(plan) +: (leaves.flatten ++ rules)),
+            Digest.of("plan", exact(plan) +: rules),
             shape.map(text => Digest.of("shape", text +: rules)),
             beside.head,
             shuffles))
@@ -163,8 +163,15 @@ object Layout {
         s"cores=${plan.session.sparkContext.defaultParallelism}"
   }
 
-  private def exact(plan: SparkPlan): String =
-    PlanOrigin.text(plan.canonicalized.treeString(verbose = true, maxFields = Int.MaxValue))
+  private def exact(plan: SparkPlan): String = {
+    val text = PlanOrigin.text(plan.canonicalized.treeString(verbose = true, maxFields = Int.MaxValue))
+    val sources = plan.collectLeaves().map(PlanShape.source)
+    if (sources.exists(_.isEmpty)) text
+    else Digest.of("exact", located.replaceAllIn(text, "") +: sources.flatten)
+  }
+
+  /** Where files are, which are told one by one. */
+  private val located = ", Location: [^,]+ paths?[)]\\[.*?(?=, PartitionFilters: )".r
 
   private def occurrences(plan: SparkPlan, shape: Option[String], whole: SparkPlan): Seq[SparkPlan] = {
     val top = operator(plan)

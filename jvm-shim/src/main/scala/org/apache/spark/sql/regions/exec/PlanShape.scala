@@ -16,7 +16,7 @@ import org.apache.spark.sql.execution.python.EvalPythonExec
 import org.apache.spark.sql.execution.window.{WindowExec, WindowGroupLimitExec}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.regions.SparkMinor
-import org.apache.spark.sql.regions.rules.Digest
+import org.apache.spark.sql.regions.rules.{Digest, KnownContents}
 import org.apache.spark.sql.types._
 
 /**
@@ -47,18 +47,24 @@ private[regions] object PlanShape {
     val session = scan.session
     val conf = session.sessionState.conf
     val listed = scan.relation.location.listFiles(scan.partitionFilters, Nil).flatMap(_.files)
-    val total = listed.map(_.getLen + conf.filesOpenCostInBytes).sum
+    val splitBytes = FilePartition.maxSplitBytes(session, listed.map(_.getLen + conf.filesOpenCostInBytes).sum)
+    // Spark reads the longest split first, and equally long ones as they are listed. A bucket is told by the name of its file.
+    val told =
+      if (scan.bucketedScan) listed.flatMap(file => Seq(file.getPath.toString, file.getLen.toString))
+      else
+        (if (listed.forall(_.getLen <= splitBytes)) listed.sortBy(-_.getLen) else listed)
+          .flatMap(file => Seq(KnownContents.told(file.fileStatus), file.getLen.toString))
     val bucketed = if (scan.bucketedScan) s"${scan.optionalBucketSet} ${scan.optionalNumCoalescedBuckets}" else ""
     Digest.of(
       "files",
       Seq(
-        FilePartition.maxSplitBytes(session, total).toString,
+        splitBytes.toString,
         conf.filesOpenCostInBytes.toString,
         conf.filesMaxPartitionNum.toString,
         bucketed,
         SparkMinor.oneTask(scan).toString
       ) ++
-        listed.flatMap(file => Seq(file.getPath.toString, file.getLen.toString))
+        told
     )
   }
 

@@ -6,10 +6,12 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.{FilterExec, ProjectExec, SparkPlan, SparkStrategy}
 import org.apache.spark.sql.execution.columnar.{InMemoryRelation, InMemoryTableScanLike}
+import org.apache.spark.sql.execution.command.{DataWritingCommand, DataWritingCommandExec}
+import org.apache.spark.sql.execution.datasources.WriteFilesExec
 import org.apache.spark.sql.execution.exchange.{REPARTITION_BY_COL, ShuffleExchangeExec}
 
 /**
- * Plans [[Tee]], [[SharedSubplan]], [[MaterializedRead]] and [[MaterializedRelation]]. It checks no entry: adaptive execution plans again and again,
+ * Plans [[Tee]], [[SharedSubplan]], [[MaterializedRead]], [[MaterializedRelation]], and writes that are [[RecordedWrite recorded]]. It checks no entry: adaptive execution plans again and again,
  * and every execution checks anyway.
  */
 case class RegionsStrategy(session: SparkSession) extends SparkStrategy {
@@ -23,6 +25,15 @@ case class RegionsStrategy(session: SparkSession) extends SparkStrategy {
     case shared: SharedSubplan =>
       val partitioning = shared.partitioning(session.sessionState.conf.numShufflePartitions)
       ShuffleExchangeExec(partitioning, planLater(shared.child), REPARTITION_BY_COL) :: Nil
+
+    case command: DataWritingCommand if RecordedWrite.of(command).isDefined =>
+      val (files, write) = RecordedWrite.of(command).get
+      val plain = WriteFilesExec(
+        planLater(files.child), files.fileFormat, files.partitionColumns, files.bucketSpec, files.options,
+        files.staticPartitions)
+      val recorded = RecordedWriteExec(plain, write)
+      recorded.setLogicalLink(files)
+      DataWritingCommandExec(command, recorded) :: Nil
 
     case recycled: MaterializedRead => MaterializedReadExec(read(recycled), recycled) :: Nil
 

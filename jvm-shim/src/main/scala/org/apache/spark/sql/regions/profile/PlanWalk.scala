@@ -17,7 +17,7 @@ import org.apache.spark.sql.execution.exchange.{
 }
 import org.apache.spark.sql.execution.joins.SortMergeJoinExec
 import org.apache.spark.sql.regions.Tags
-import org.apache.spark.sql.regions.exec.MaterializedReadExec
+import org.apache.spark.sql.regions.exec.{MaterializedReadExec, RecordedWriteExec}
 import org.apache.spark.sql.regions.skew.{RowCountsExec, SkewReadExec}
 
 /**
@@ -112,6 +112,7 @@ private final class PlanWalk {
       case InputAdapter(child) => visit(child, parent, segment, partial, foreign, from)
       case AQEShuffleReadExec(child, _) => visit(child, parent, segment, partial, foreign, from)
       case SkewReadExec(child, _) => visit(child, parent, segment, partial, foreign, from)
+      case RecordedWriteExec(child, _) => visit(child, parent, segment, partial, foreign, from)
       case RowCountsExec(child, _) => visit(child, parent, segment, partial, foreign, from)
       case other => add(other, parent, segment, partial, foreign, from)
     }

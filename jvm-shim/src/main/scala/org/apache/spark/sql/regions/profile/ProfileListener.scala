@@ -97,7 +97,7 @@ final class ProfileListener(
                 end.executionId
               ))
           }
-        } finally ends.fire(number, qe, failed)
+        } finally ends.fire(QueryEnd(number, qe, failed, end.time))
         logDebug(
           s"Profiled query $number, ${walked.operators.size} operators, in ${(System.nanoTime() - began) / 1000} µs")
       }

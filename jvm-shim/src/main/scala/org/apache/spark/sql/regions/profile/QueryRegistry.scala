@@ -147,14 +147,15 @@ final class QueryEnds {
 
   def add(callback: QueryEnds.Callback): Unit = callbacks.add(callback)
 
-  def fire(query: Long, execution: QueryExecution, failed: Boolean): Unit = callbacks.asScala.foreach { callback =>
-    try callback(query, execution, failed)
+  def fire(end: QueryEnd): Unit = callbacks.asScala.foreach { callback =>
+    try callback(end)
     catch { case error: Throwable if Guard.isOurs(error) => Guard.warnOnce("a callback at a query's end", error) }
   }
 }
 
 object QueryEnds {
-
-  /** (query, its execution, whether it failed) */
-  type Callback = (Long, QueryExecution, Boolean) => Unit
+  type Callback = QueryEnd => Unit
 }
+
+/** @param millis when it ended, since the epoch */
+final case class QueryEnd(query: Long, execution: QueryExecution, failed: Boolean, millis: Long)

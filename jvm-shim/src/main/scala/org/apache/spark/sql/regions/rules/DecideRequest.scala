@@ -119,7 +119,7 @@ private[rules] object DecideRequest {
 
   /** A relation as it stands on disk, perhaps with fewer columns, brings nothing when stored once more. */
   private def source(n: SignedNode): Option[Refusal] =
-    if (n.children.isEmpty || n.plan.collectLeaves().forall(_ eq n.plan)) Some(Refusal("SOURCE"))
+    if (n.children.isEmpty || n.plan.collectLeaves().forall(_ eq n.plan)) Some(Refusal("SOURCE", n.known))
     else
       n.plan match {
         case org.apache.spark.sql.catalyst.plans.logical.Project(list, r: LogicalRelation)

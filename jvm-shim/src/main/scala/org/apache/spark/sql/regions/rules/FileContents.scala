@@ -79,7 +79,7 @@ private[rules] final class FileContents(
 
   private def read(file: FileStatus, fs: FileSystem): String = {
     val in = FutureIO.awaitFuture(fs.openFile(file.getPath).withFileStatus(file).build())
-    try ending.fold(whole(file, in))(tail(file, in, _))
+    try ending.fold("whole:" + whole(in, file.getLen))(tail(file, in, _))
     finally in.close()
   }
 
@@ -97,18 +97,6 @@ private[rules] final class FileContents(
     "tail:" + Digest.ofBytes(if (length <= first.length) first else last(length))
   }
 
-  private def whole(file: FileStatus, in: FSDataInputStream): String = {
-    val digest = MessageDigest.getInstance("SHA-256")
-    val buffer = new Array[Byte](oneRead)
-    var left = file.getLen
-    while (left > 0) {
-      val count = in.read(buffer, 0, math.min(left, buffer.length).toInt)
-      if (count < 0) throw new EOFException(s"$left bytes missing")
-      digest.update(buffer, 0, count)
-      left -= count
-    }
-    "whole:" + Digest.hex(digest.digest(), 16)
-  }
 }
 
 private[rules] object FileContents {
@@ -123,6 +111,26 @@ private[rules] object FileContents {
   private val mostBytes = 64L << 20
 
   private val threads = 8
+
+  /** Digest of all bytes of a file. */
+  def whole(conf: Configuration, file: Path, length: Long): String = {
+    val in = file.getFileSystem(conf).open(file)
+    try whole(in, length)
+    finally in.close()
+  }
+
+  private def whole(in: FSDataInputStream, length: Long): String = {
+    val digest = MessageDigest.getInstance("SHA-256")
+    val buffer = new Array[Byte](oneRead)
+    var left = length
+    while (left > 0) {
+      val count = in.read(buffer, 0, math.min(left, buffer.length).toInt)
+      if (count < 0) throw new EOFException(s"$left bytes missing")
+      digest.update(buffer, 0, count)
+      left -= count
+    }
+    Digest.hex(digest.digest(), 16)
+  }
 
   /** Footer, its length in four bytes, and a mark. */
   val parquet: Ending = last => {

@@ -1,5 +1,8 @@
 package org.apache.spark.sql.regions.rules
 
+import java.nio.charset.StandardCharsets.UTF_8
+import java.security.MessageDigest
+
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
@@ -47,6 +50,22 @@ private[rules] final class Listing(
 }
 
 private[rules] object Listing {
+
+  /** All files below a folder, known as the session's setting has it. */
+  def below(session: classic.SparkSession, root: Path, format: String): Map[Path, FileState] = {
+    val conf = session.sessionState.newHadoopConf()
+    new Listing(session, conf, Map.empty, SourceDigest.contents(session, conf, format)).now(
+      Seq(root), partitioned = true)
+  }
+
+  /** Of paths, lengths, times and what else is known of the files; each is counted as often as it is named. */
+  def digest(files: Seq[(Path, FileState)]): String = {
+    val content = MessageDigest.getInstance("SHA-256")
+    files.map { case (path, state) => Digest.join("", Seq(path.toString, state.describe)) }
+      .sorted.foreach(line => content.update(line.getBytes(UTF_8)))
+    Digest.hex(content.digest(), 16)
+  }
+
   def isData(file: FileStatus): Boolean = {
     val name = file.getPath.getName
     !((name.startsWith("_") && !name.contains("=")) || name.startsWith(".")) && file.getLen > 0

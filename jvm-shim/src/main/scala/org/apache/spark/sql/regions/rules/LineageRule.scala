@@ -10,7 +10,7 @@ import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.classic
 import org.apache.spark.sql.regions._
-import org.apache.spark.sql.regions.exec.{MaterializedRead, SharedSubplan, Stores, Tee}
+import org.apache.spark.sql.regions.exec.{MaterializedRead, RecordedWrite, SharedSubplan, Stores, Tee}
 import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.regions.profile.{LoadUse, ProfileTags, StoreUse, Took, Weights}
 import org.apache.spark.sql.regions.rules.actions.Applying
@@ -87,6 +87,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
       order.mark()
       order
     }
+    notes.lap("written")(recorded(plan, signed))
     val applied =
       if (!signed.nodes.exists(n => n.signature.isRight && n.children.nonEmpty)) None
       else if (conf.getConf(RegionsConf.plannerDeadline) == 0) {
@@ -202,6 +203,16 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
       }
       free
     }
+
+  private def recorded(plan: LogicalPlan, signed: SignedQuery): Unit =
+    if (conf.getConf(RegionsConf.sourcesWritten) && conf.getConf(RegionsConf.mode) == "apply")
+      WriteIdentity.of(session, query, signed, runtime.recycling.signExactly(session, plan, signed)).foreach {
+        case Right(write) =>
+          plan.setTagValue(RecordedWrite.tag, write)
+          runtime.recycling.written.begin(write)
+        case Left(why) =>
+          notes.decline(0, signed.nodes.head.operator, Refusal("NOT_REGISTERED", s"${why.code}: ${why.detail}"))
+      }
 
   private def noteRefusals(signed: SignedQuery): Unit = signed.nodes.foreach { node =>
     node.signature.left.foreach { refusal =>

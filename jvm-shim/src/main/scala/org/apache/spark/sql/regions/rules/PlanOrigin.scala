@@ -39,14 +39,16 @@ private[regions] object PlanOrigin {
         case files: HadoopFsRelation =>
           files.location match {
             case index: PartitioningAwareFileIndex =>
-              val listed = index.allFiles().map(file => s"${file.getPath} ${file.getLen}")
+              val listed = index.allFiles().map { file =>
+                s"${if (files.bucketSpec.isEmpty) KnownContents.told(file) else file.getPath} ${file.getLen}"
+              }
               val stats = relation.stats
               Some(
                 Digest.of(
                   "files",
                   Seq(
                     files.fileFormat.getClass.getName,
-                    files.options.toSeq.sorted.toString,
+                    SourceDigest.telling(files.options).toString,
                     files.bucketSpec.toString,
                     files.partitionSchema.json,
                     s"${stats.sizeInBytes} ${stats.rowCount} ${stats.attributeStats.values}"

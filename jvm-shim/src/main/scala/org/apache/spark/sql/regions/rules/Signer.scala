@@ -11,6 +11,7 @@ import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.{TreeNodeTag, TreePattern}
 import org.apache.spark.sql.classic
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.regions._
 
@@ -25,13 +26,15 @@ object Signer extends Logging {
    * @param udfs asked once, for all Python functions of the plan
    * @param floatAggregates whether sums that differ in their last digits from run to run count as equal
    * @param part whether the plan is that of a subquery, signed by itself
+   * @param written files that are known by what was written
    */
   def sign(
       plan: LogicalPlan,
       session: classic.SparkSession,
       udfs: UdfDigests,
       floatAggregates: Boolean,
-      part: Boolean = false): SignedQuery =
+      part: Boolean = false,
+      written: KnownFiles = KnownFiles.None): SignedQuery =
     SQLConf.withExistingConf(session.sessionState.conf) {
       val definitions = new Definitions
       survey(plan) match {
@@ -41,7 +44,7 @@ object Signer extends Logging {
         case Right(functions) =>
           val python = if (functions.isEmpty) Map.empty[String, Either[Refusal, String]] else udfs.digest(functions)
           val context = new ExpressionContext(definitions, python, floatAggregates)
-          new Signing(session, context).query(plan, part)
+          new Signing(session, context, written).query(plan, part)
       }
     }
 
@@ -85,8 +88,8 @@ object Signer extends Logging {
 }
 
 /** One walk over one plan. */
-private[rules] final class Signing(session: classic.SparkSession, context: ExpressionContext) {
-  private val sources = new SourceDigest(session, ResultConfs.seed(session))
+private[rules] final class Signing(session: classic.SparkSession, context: ExpressionContext, written: KnownFiles) {
+  private val sources = new SourceDigest(session, ResultConfs.seed(session), written)
   private val operators = new OperatorForms(context, sources)
   private val nodes = mutable.ArrayBuffer[SignedNode]()
   private val listings = mutable.ArrayBuffer[Set[InputListing]]()
@@ -94,6 +97,10 @@ private[rules] final class Signing(session: classic.SparkSession, context: Expre
   private val conjuncts = mutable.HashMap[String, Conjunct]()
 
   def query(plan: LogicalPlan, part: Boolean): SignedQuery = {
+    if (session.sessionState.conf.getConf(RegionsConf.sourcesWritten)) sources.prepare(
+      plan.collectWithSubqueries {
+        case LogicalRelation(files: HadoopFsRelation, _, _, _, _) => files
+      })
     val (_, form) = sign(plan, subqueryRoot = true)
     val inputs = nodes.map(node => node.children.take(node.plan.children.size)).toSeq
     val places = Places(nodes.map(_.children).toSeq, inputs, rounding.toSeq, part)
@@ -137,7 +144,7 @@ private[rules] final class Signing(session: classic.SparkSession, context: Expre
     val notStorable = form.toOption.flatMap { own =>
       OperatorForms.notStorable(plan, own).orElse(own.inputs.iterator.flatMap(_.unsettled).nextOption())
     }
-    nodes(id) = SignedNode(id, plan, (children ++ subqueries).map(_._1), signature, notStorable)
+    nodes(id) = SignedNode(id, plan, (children ++ subqueries).map(_._1), signature, notStorable, known = sources.known(plan))
     (id, signature.flatMap(_ => form))
   }
 

@@ -1,37 +1,94 @@
 package org.apache.spark.sql.regions.rules
 
-import java.nio.charset.StandardCharsets.UTF_8
-import java.security.MessageDigest
 import java.util.Locale
 
 import scala.collection.mutable
 import scala.util.control.NonFatal
 
+import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.catalyst.FileSourceOptions
 import org.apache.spark.sql.catalyst.expressions.ExprId
-import org.apache.spark.sql.catalyst.plans.logical.LocalRelation
+import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan}
 import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
 import org.apache.spark.sql.classic
 import org.apache.spark.sql.execution.datasources._
-import org.apache.spark.sql.regions.{InputListing, RegionsConf}
+import org.apache.spark.sql.regions.{InputListing, RegionsConf, wire}
 
-/** A relation of files. */
-private[rules] final case class Source(atom: String, listing: InputListing, parsed: Boolean) {
+/**
+ * A relation of files.
+ *
+ * @param known by what, for people
+ */
+private[rules] final case class Source(atom: String, listing: InputListing, parsed: Boolean, known: String) {
   private val columns = mutable.HashMap[String, String]()
 
   def column(name: String): String = columns.getOrElseUpdate(name, Digest("column", atom, name))
 }
 
+/** The files of a relation, as an index of Spark's has them and as the file system shows them now. */
+private final class Listed(
+    index: InMemoryFileIndex,
+    files: Seq[(Path, FileState)],
+    readsBack: Boolean,
+    fresh: ListedFiles,
+    racySeconds: Int,
+    now: () => (Map[Path, FileState], String)) {
+  lazy val digest: String = Listing.digest(files)
+  lazy val partitions: String = SourceDigest.partitionDigest(index, _.toString)
+
+  /** Whether a write may be known of them. */
+  lazy val registrable: Boolean =
+    readsBack && files.nonEmpty && files.forall { case (path, _) => WrittenFiles.unique(path.getName) }
+
+  /** What values its folders stand for, wherever these are; None if one is not below `root`. */
+  def placed(root: String): Option[String] =
+    Option.when(files.forall { case (path, _) => path.toString.startsWith(s"$root/") })(
+      SourceDigest.partitionDigest(index, path => WrittenFiles.below(new Path(root), path)))
+
+  def learn(known: wire.WrittenFiles): Unit = files.foreach { case (path, state) =>
+    val name = WrittenFiles.below(new Path(known.root), path)
+    known.contents.get(name).foreach(sum =>
+      KnownContents.put(path, state, s"$sum in ${name.stripSuffix(path.getName)}"))
+  }
+
+  /** @param settled names that nobody else gives: nobody writes these files again under the time that they have */
+  def listing(settled: Boolean): InputListing = new FileListing(
+    index.rootPaths,
+    fresh.files,
+    partitions,
+    if (settled) None else fresh.racy(racySeconds),
+    now)
+}
+
 /** Digests of what the leaves of one plan read. */
-private[rules] final class SourceDigest(session: classic.SparkSession, seed: String) {
+private[rules] final class SourceDigest(session: classic.SparkSession, seed: String, written: KnownFiles) {
   import SourceDigest._
 
   private val conf = session.sessionState.conf
   private lazy val hadoopConf = session.sessionState.newHadoopConf()
   private val read = new java.util.IdentityHashMap[HadoopFsRelation, Source]()
   private val freshListings = mutable.HashMap[(Seq[Path], Map[String, String], Boolean, String), ListedFiles]()
+  private val listed = new java.util.IdentityHashMap[HadoopFsRelation, Listed]()
+
+  /** What the relations of a plan hold by the writes of their files is asked for at once. */
+  def prepare(relations: Seq[HadoopFsRelation]): Unit = {
+    val found = relations.flatMap(relation =>
+      try Some(files(relation)).filter(_.registrable)
+      catch { case _: Refused => None })
+    if (found.nonEmpty) written.find(found.map(_.digest))
+  }
+
+  /** By what the files of a relation are known. */
+  def known(plan: LogicalPlan): String = plan match {
+    case relation: LogicalRelation =>
+      relation.relation match {
+        case files: HadoopFsRelation => Option(read.get(files)).fold("")(_.known)
+        case _ => ""
+      }
+    case _ => ""
+  }
 
   def relation(plan: LogicalRelation): Form = plan.relation match {
     case files: HadoopFsRelation => fileRelation(plan, files)
@@ -56,25 +113,42 @@ private[rules] final class SourceDigest(session: classic.SparkSession, seed: Str
   private def source(relation: HadoopFsRelation): Source = {
     val format = relation.fileFormat.getClass.getName
     if (!formats.contains(format)) Refused("UNKNOWN_SOURCE", format)
-    val options = relation.options.iterator
-      .map { case (key, value) => key.toLowerCase(Locale.ROOT) -> value }
-      .filterNot { case (key, _) => neutralOptions.contains(key) }
-      .toSeq
-      .sorted
+    val options = telling(relation.options)
     checkTolerance(relation, options.toMap)
-    val (files, listing) = relation.location match {
-      case index: InMemoryFileIndex if index.getClass == classOf[InMemoryFileIndex] =>
-        indexed(index, format, relation.options, () => index)
-      case index: CatalogFileIndex if index.getClass == classOf[CatalogFileIndex] =>
-        indexed(index.filterPartitions(Nil), format, catalogOptions(index), () => index.filterPartitions(Nil))
-      case other => Refused("UNKNOWN_SOURCE", other.getClass.getName)
+    val found = files(relation)
+    val registrable = found.registrable && conf.getConf(RegionsConf.sourcesWritten)
+    val rows = if (registrable) written.find(Seq(found.digest)).get(found.digest) else None
+    val ofWrites = rows.flatMap(known => found.placed(known.root).map(known -> _))
+    val content = ofWrites match {
+      case Some((known, places)) =>
+        found.learn(known)
+        Seq("written", Digest.of("rows", known.rows.sorted), places)
+      case None => Seq(found.digest, found.partitions)
     }
     val atom = Digest.of(
       "files",
-      Seq(seed, format, relation.dataSchema.json, relation.partitionSchema.json, files)
+      Seq(seed, format, relation.dataSchema.json, relation.partitionSchema.json) ++ content
         ++ options.flatMap { case (key, value) => Seq(key, value) })
-    Source(atom, listing, textual.contains(format))
+    val known =
+      if (ofWrites.isDefined) "known by the rows that were written"
+      else if (registrable) "known by its listing: no write of just these files is known"
+      else ""
+    Source(atom, found.listing(settled = ofWrites.isDefined), textual.contains(format), known)
   }
+
+  private def files(relation: HadoopFsRelation): Listed = listed.computeIfAbsent(
+    relation,
+    _ => {
+      val format = relation.fileFormat.getClass.getName
+      relation.location match {
+        case index: InMemoryFileIndex if index.getClass == classOf[InMemoryFileIndex] =>
+          indexed(index, format, relation.options, () => index)
+        case index: CatalogFileIndex if index.getClass == classOf[CatalogFileIndex] =>
+          indexed(index.filterPartitions(Nil), format, catalogOptions(index), () => index.filterPartitions(Nil))
+        case other => Refused("UNKNOWN_SOURCE", other.getClass.getName)
+      }
+    }
+  )
 
   private def catalogOptions(index: CatalogFileIndex): Map[String, String] =
     if (index.table.partitionColumnNames.nonEmpty) Map.empty else index.table.storage.properties
@@ -83,11 +157,12 @@ private[rules] final class SourceDigest(session: classic.SparkSession, seed: Str
       index: InMemoryFileIndex,
       format: String,
       options: Map[String, String],
-      again: () => InMemoryFileIndex): (String, InputListing) = {
+      again: () => InMemoryFileIndex): Listed = {
+    written.await(index.rootPaths)
     val files = index.allFiles().filter(Listing.isData)
     if (files.size > maxFiles) Refused("TOO_MANY_FILES", files.size.toString)
     val partitioned = index.partitionSpec().partitionColumns.nonEmpty
-    val listing = new Listing(session, hadoopConf, options, contents(format))
+    val listing = new Listing(session, hadoopConf, options, contents(session, hadoopConf, format))
     val fresh = freshListings.getOrElseUpdate(
       (index.rootPaths, options, partitioned, format), {
         // Before the listing: what it shows may be of any moment since then.
@@ -102,34 +177,18 @@ private[rules] final class SourceDigest(session: classic.SparkSession, seed: Str
     val known = files.map(file => file.getPath -> (file.getLen, file.getModificationTime)).toMap
     fresh.difference(known).foreach(path => Refused("INPUT_CHANGED", path.toString))
     fresh.timeless.foreach(path => Refused("NO_FILE_TIME", path.toString))
-    val partitions = partitionDigest(index)
-    val content = MessageDigest.getInstance("SHA-256")
-    // All of them, and not the distinct ones: a path given twice is read twice.
-    files.map(file => Digest.join("", Seq(file.getPath.toString, fresh.files(file.getPath).describe)))
-      .sorted.foreach(line => content.update(line.getBytes(UTF_8)))
-    content.update(partitions.getBytes(UTF_8))
-    (Digest.hex(content.digest(), 16),
-      new FileListing(
-        index.rootPaths,
-        fresh.files,
-        partitions,
-        fresh.racy(conf.getConf(RegionsConf.sourcesRacySeconds)),
-        () => {
-          val current = again()
-          (listing.now(current.rootPaths, partitioned), partitionDigest(current))
-        }
-      ))
-  }
-
-  private def contents(format: String): FileContents =
-    new FileContents(hadoopConf, conf.getConf(RegionsConf.sourcesVerify) == "footer", endings.get(format))
-
-  private def partitionDigest(index: InMemoryFileIndex): String = {
-    val spec = index.partitionSpec()
-    val types = spec.partitionColumns.map(_.dataType)
-    Digest.of(
-      "partitions",
-      spec.partitions.map(p => Digest.join(p.path.toString, Seq(ValueDigest.row(p.values, types)))).sorted)
+    new Listed(
+      index,
+      // All of them, and not the distinct ones: a path given twice is read twice.
+      files.map(file => file.getPath -> fresh.files(file.getPath)),
+      readsBack(format),
+      fresh,
+      conf.getConf(RegionsConf.sourcesRacySeconds),
+      () => {
+        val current = again()
+        (listing.now(current.rootPaths, partitioned), partitionDigest(current, _.toString))
+      }
+    )
   }
 
   /** What a reader skips or repairs depends on the columns asked for, or on luck. */
@@ -164,6 +223,31 @@ private[rules] final class SourceDigest(session: classic.SparkSession, seed: Str
 }
 
 private[rules] object SourceDigest {
+
+  /** Whether what is read from files of the format depends on the rows that were written alone, and not on how many files there are. */
+  def readsBack(format: String): Boolean = recorded.contains(format)
+
+  /** Options by which rows may differ. */
+  def telling(options: Map[String, String]): Seq[(String, String)] = options.iterator
+    .map { case (key, value) => key.toLowerCase(Locale.ROOT) -> value }
+    .filterNot { case (key, _) => neutralOptions.contains(key) }
+    .toSeq
+    .sorted
+
+  def contents(session: classic.SparkSession, hadoopConf: Configuration, format: String): FileContents =
+    new FileContents(
+      hadoopConf,
+      session.sessionState.conf.getConf(RegionsConf.sourcesVerify) == "footer",
+      endings.get(format))
+
+  private[rules] def partitionDigest(index: InMemoryFileIndex, name: Path => String): String = {
+    val spec = index.partitionSpec()
+    val types = spec.partitionColumns.map(_.dataType)
+    Digest.of(
+      "partitions",
+      spec.partitions.map(p => Digest.join(name(p.path), Seq(ValueDigest.row(p.values, types)))).sorted)
+  }
+
   val maxFiles = 50000
   val maxLocalRows = 65536
   val maxLocalBytes = 8L << 20
@@ -176,6 +260,8 @@ private[rules] object SourceDigest {
     "execution.datasources.orc.OrcFileFormat" -> FileContents.orc,
     "hive.orc.OrcFileFormat" -> FileContents.orc
   ).map { case (name, ending) => prefix + name -> ending }
+  private val recorded =
+    Set("parquet.ParquetFileFormat", "orc.OrcFileFormat").map(prefix + "execution.datasources." + _)
   private val formats = textual ++ endings.keySet ++ Set(
     "execution.datasources.text.TextFileFormat",
     "execution.datasources.binaryfile.BinaryFileFormat",

@@ -23,6 +23,7 @@ object WhyNot {
       answer.put("operator", node.operator)
       answer.put("children", node.children.asJava)
       val why = node.signature.left.toOption.orElse(node.notStorable).orElse(declined.get(node.id))
+        .orElse(Option.when(node.known.nonEmpty)(Refusal("SOURCE", node.known)))
       why.foreach { refusal =>
         answer.put("code", refusal.code)
         answer.put("detail", refusal.detail)

@@ -15,6 +15,7 @@ import org.apache.spark.sql.execution.joins._
 import org.apache.spark.sql.execution.python._
 import org.apache.spark.sql.execution.window.{WindowExec, WindowExecBase, WindowGroupLimitExec}
 import org.apache.spark.sql.regions.{Refusal, SparkMinor}
+import org.apache.spark.sql.regions.exec.RecordedWriteExec
 
 /**
  * Inputs of a stage whose partitions are read together.
@@ -140,7 +141,7 @@ object ReduceGroup {
       case (aggregate: BaseAggregateExec) +: _ => ofRows(aggregate)
       case _ =>
         path.head.isInstanceOf[DataWritingCommandExec] && rest.init.forall {
-          case (_: WriteFilesExec, _) => true
+          case (_: WriteFilesExec | _: RecordedWriteExec, _) => true
           case (sort: SortExec, _) => !sort.global
           case (above, below) => streams(above, below)
         }

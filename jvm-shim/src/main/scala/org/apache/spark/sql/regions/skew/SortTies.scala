@@ -11,6 +11,7 @@ import org.apache.spark.sql.execution.command.DataWritingCommandExec
 import org.apache.spark.sql.execution.datasources.WriteFilesExec
 import org.apache.spark.sql.execution.exchange.{ENSURE_REQUIREMENTS, ShuffleExchangeExec, ValidateRequirements}
 import org.apache.spark.sql.regions._
+import org.apache.spark.sql.regions.exec.RecordedWriteExec
 import org.apache.spark.sql.regions.rules.RowOrder
 
 /**
@@ -148,7 +149,8 @@ private[skew] object SortTies {
     case found if found eq sort => None
     case _: ProjectExec | _: FilterExec if plan.expressions.forall(_.deterministic) =>
       between(plan.children.head, sort)
-    case _: DataWritingCommandExec | _: WriteFilesExec if indifferent(plan) => between(plan.children.head, sort)
+    case _: DataWritingCommandExec | _: WriteFilesExec | _: RecordedWriteExec if indifferent(plan) =>
+      between(plan.children.head, sort)
     case other => Some(other)
   }
 

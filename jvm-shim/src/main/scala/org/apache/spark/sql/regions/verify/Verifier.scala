@@ -32,7 +32,7 @@ final class Verifier(sc: SparkContext, recycling: Recycling, profile: ProfileLis
     thread
   }
 
-  profile.ends.add((query, execution, failed) => Option(chosen.get(query)).foreach(ended(query, _, execution, failed)))
+  profile.ends.add(end => Option(chosen.get(end.query)).foreach(ended(end.query, _, end.execution, end.failed)))
 
   /**
    * The query will run both ways.

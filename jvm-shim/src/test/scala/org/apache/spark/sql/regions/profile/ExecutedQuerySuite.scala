@@ -62,7 +62,7 @@ class ExecutedQuerySuite extends munit.FunSuite {
   override def beforeAll(): Unit = {
     spark = LocalSpark.session(_.injectPreCBORule(_ => Sign), "spark.sql.autoBroadcastJoinThreshold" -> "-1")
     listener = new ProfileListener(registry, event => events.add(Frames.tree(event)))
-    listener.ends.add((query, _, failed) => ended.add(query -> failed))
+    listener.ends.add(end => ended.add(end.query -> end.failed))
     spark.sparkContext.addSparkListener(listener)
     folder = Files.createTempDirectory("profile").toString
     spark.range(0, 10000, 1, 4).select(col("id"), (col("id") % 100).as("k"), (col("id") * 3).as("v"))
