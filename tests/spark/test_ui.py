@@ -35,7 +35,7 @@ def decisions(application: Application) -> list[dict[str, Any]]:
 def overview(application: Application) -> dict[str, Any]:
     def settled(facts: Any) -> bool:
         ended = [q for q in facts["queries"] if q["outcome"] == "ok"]
-        return len(ended) >= 4 and facts["saved"]["loadsMeasured"] >= 1 and facts["held"]["entries"] >= 1
+        return len(ended) >= 4 and facts["saved"]["loadsEstimated"] >= 1 and facts["held"]["entries"] >= 1
 
     facts: dict[str, Any] = application.ui.until("/regions/json", settled)
     return facts
@@ -294,7 +294,7 @@ def skewed(application: Application, tmp_path_factory: pytest.TempPathFactory) -
         started.ask(f"post {json.dumps(MALFORMED)}")
         # The application goes on, and so does the tab.
         assert started.ask("sql SELECT count(*) FROM range(10)") == 1
-        ended = started.ui.until("/regions/json", lambda facts: facts["saved"]["loadsMeasured"] >= 1)
+        ended = started.ui.until("/regions/json", lambda facts: facts["saved"]["loadsEstimated"] >= 1)
         decisions = started.ask("decisions")
         executions = sorted({query["executionId"] for query in ended["queries"]})
         paths = [*PAGES, *(f"/regions/execution/?id={execution}" for execution in executions)]
@@ -496,7 +496,7 @@ def card(page: str, name: str) -> str:
 def test_live_tab_history_server_and_report_tell_the_same(past: Past) -> None:
     live, history = past.pages["/regions/"]
     for page in (history, past.report_page):
-        for name in ("regions-saved", "regions-predicted"):
+        for name in ("regions-saved", "regions-estimated", "regions-predicted"):
             assert card(page, name) == card(live, name)
         assert rows(page, "regions-reasons") == rows(live, "regions-reasons") != []
     assert rows(history, "regions-queries") == rows(live, "regions-queries") != []
