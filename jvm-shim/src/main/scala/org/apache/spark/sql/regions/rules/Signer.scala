@@ -144,7 +144,8 @@ private[rules] final class Signing(session: classic.SparkSession, context: Expre
     val notStorable = form.toOption.flatMap { own =>
       OperatorForms.notStorable(plan, own).orElse(own.inputs.iterator.flatMap(_.unsettled).nextOption())
     }
-    nodes(id) = SignedNode(id, plan, (children ++ subqueries).map(_._1), signature, notStorable, known = sources.known(plan))
+    nodes(id) =
+      SignedNode(id, plan, (children ++ subqueries).map(_._1), signature, notStorable, known = sources.known(plan))
     (id, signature.flatMap(_ => form))
   }
 
