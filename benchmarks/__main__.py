@@ -49,8 +49,8 @@ BENCHMARKS = {
 PASSES = (
     ("over_plain", "three passes and another application's first / plain", "1.02 0.25 0.15 0.20"),
     ("queries_beyond_1.05_plus_50_ms", "queries above 1.05 x + 50 ms, by pass", "none"),
-    ("median_relative_error", "predicted saving of a read, off by, median", ""),
-    ("share_of_reads_lost", "reads that lost time", ""),
+    ("median_relative_error", "predicted saving of a choice, off by, median", ""),
+    ("share_of_choices_lost", "choices that lost time", ""),
 )
 # measured value (path in the result), what it is, goal
 HEADLINES: dict[str, tuple[tuple[str, str, str], ...]] = {

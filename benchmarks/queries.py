@@ -234,11 +234,11 @@ def _passes(options: Options, queries: Mapping[int, str], made: Callable[[float,
     A pass is a round, the last one is another application's on the same store. Each query's turns are side by side;
     plain Spark is warm, ours has run the same queries on a hundredth of the data, with nothing stored. A query is timed
     once in a pass: how many of plain Spark's own times are as far above those of its last pass tells the noise.
-    Both write event logs; the predicted and measured saving of our reads is taken, as `spark-regions report` draws it.
+    Both write event logs; the predicted and measured saving of choices is taken, as `spark-regions report` draws it.
     """
     tables, small = made(options.scale, options.data), made(WARM_SCALE, options.data)
     each: list[Answer] = []
-    reads: dict[str, Measured] = {}
+    measured: dict[str, Measured] = {}
     with tempfile.TemporaryDirectory(prefix="spark-regions-bench-") as name:
         folder = Path(name)
         store = {"spark.regions.recycle.dir": (folder / "store").as_uri()}
@@ -259,7 +259,7 @@ def _passes(options: Options, queries: Mapping[int, str], made: Callable[[float,
                         told = {name: each[-1][name] for name in ("over_plain", "plain_seconds", "beyond", "decisions")}
                         print(json.dumps({"pass": len(each)} | told), file=sys.stderr, flush=True)
                 (log,) = logs.iterdir()
-                reads[application] = read_report(log, Prices()).measured
+                measured[application] = read_report(log, Prices()).measured
         stored = sum(file.stat().st_size for file in folder.rglob("store/**/*.parquet"))
     return {
         "differing": [item for one in each for item in one.pop("differing")],
@@ -269,20 +269,23 @@ def _passes(options: Options, queries: Mapping[int, str], made: Callable[[float,
             sum(now["seconds"][item]["plain"][0] > 1.05 * last["seconds"][item]["plain"][0] + 0.05 for item in queries)
             for last, now in itertools.pairwise(each)
         ],
-        **_predictions(reads),
+        **_predictions(measured),
         "stored_bytes": stored,
         "input_bytes": sum(file.stat().st_size for file in data.tables(tables).values()),
         "passes": each,
     }
 
 
-def _predictions(reads: Mapping[str, Measured]) -> Answer:
-    """By application: by how much its reads' predicted saving was off, in the median, and how many reads lost time."""
+def _predictions(measured: Mapping[str, Measured]) -> Answer:
+    """By application: by how much what its choices were to save was off, in the median, and how many lost time."""
     return {
-        "median_relative_error": {name: each.error for name, each in reads.items()},
-        "share_of_reads_lost": {name: each.lost / max(len(each.points), 1) for name, each in reads.items()},
-        "reads": {name: {"measured": len(each.points), "all": each.reads} for name, each in reads.items()},
-        "points_predicted_measured": {name: each.points for name, each in reads.items()},
+        "median_relative_error": {name: each.error for name, each in measured.items()},
+        "share_of_choices_lost": {name: each.lost / max(each.choices, 1) for name, each in measured.items()},
+        "choices": {
+            name: {"measured": each.choices, "only_estimated": each.estimated, "unknown": each.unknown}
+            for name, each in measured.items()
+        },
+        "points_predicted_measured": {name: each.points for name, each in measured.items()},
     }
 
 
