@@ -2,6 +2,7 @@ package org.apache.spark.sql.regions.ui
 
 import org.apache.spark.sql.{Row, classic}
 import org.apache.spark.sql.regions._
+import org.apache.spark.sql.regions.ui.events.Outcome
 
 /** What users read of a decision. */
 class DecisionTextSuite extends munit.FunSuite {
@@ -25,18 +26,20 @@ class DecisionTextSuite extends munit.FunSuite {
 
   test("the table: refusals, actions, declines; what is not known is null") {
     val spark = LocalSpark.session(_ => ())
-    val frame =
-      classic.Dataset.ofRows(spark, DecisionsTable(Seq(decision, nothing, outcome), ranIn, (_, a) => a.node != 2))
+    val saved = (_: Long, a: DecidedAction) =>
+      if (a.node == 2) Outcome(measured = Some(1.25)) else Outcome(estimated = Some(0.5))
+    val told = DecisionsTable(Seq(decision, nothing, outcome), ranIn, (_, a) => a.node != 2, saved)
+    val frame = classic.Dataset.ofRows(spark, told)
     assertEquals(frame.schema, DecisionsTable.schema)
     assertEquals(
       frame.collect().toSeq,
       Seq(
-        Row(7L, 2, "Aggregate", "load", "e1", 1.5, "COVERED", null, null),
-        Row(7L, 3, "Join", "decline", "e2", 0.25, "ENTRY_DAMAGED", "e2 holds other columns", 3L),
-        Row(7L, 4, "Filter", "decline", null, null, "TOO_SMALL", "3 rows", 3L),
-        Row(7L, 5, "Project", "decline", null, null, "SOURCE", null, 3L),
-        Row(8L, null, null, "refused", null, null, "PLANNER_DOWN", "not started", null),
-        Row(7L, null, null, "committed", "e3", null, "COMMITTED", "5 rows", 3L)
+        Row(7L, 2, "Aggregate", "load", "e1", 1.5, "COVERED", null, null, 1.25, null),
+        Row(7L, 3, "Join", "decline", "e2", 0.25, "ENTRY_DAMAGED", "e2 holds other columns", 3L, null, 0.5),
+        Row(7L, 4, "Filter", "decline", null, null, "TOO_SMALL", "3 rows", 3L, null, null),
+        Row(7L, 5, "Project", "decline", null, null, "SOURCE", null, 3L, null, null),
+        Row(8L, null, null, "refused", null, null, "PLANNER_DOWN", "not started", null, null, null),
+        Row(7L, null, null, "committed", "e3", null, "COMMITTED", "5 rows", 3L, null, 0.5)
       )
     )
     assertEquals(classic.Dataset.ofRows(spark, DecisionsTable(Nil, ranIn, (_, _) => true)).count(), 0L)
