@@ -22,7 +22,7 @@ from spark_regions.matching.subsumes import (
     entry_signature,
     subsumes,
 )
-from spark_regions.optimizer.withdraw import READS, stopped
+from spark_regions.optimizer.withdraw import ALWAYS, READS, stopped
 from spark_regions.stats.estimate import Estimate
 from spark_regions.store.admission import expired, shadowed
 
@@ -48,11 +48,12 @@ def match(question: Question, draft: Draft) -> Draft:
     useless: dict[int, Match] = {}
     missed: dict[int, MatchFailure] = {}
     stops: list[Decline] = []
+    always = question.confs.strategy == ALWAYS
     for number, node in question.plan.nodes.items():
         if node.signature is None or not node.children or node.one_of_several:
             continue
         known = by_core.get(node.signature.core, ())
-        if known and (stop := stopped(question.view, node.signature.lineage, READS)) is not None:
+        if known and (stop := stopped(question.view, node.signature.lineage, READS, always)) is not None:
             stops.append(Decline(number, *stop))
             continue
         for entry in known:

@@ -13,16 +13,21 @@ from spark_regions.decision.values import Decline
 from spark_regions.stats.plain_runs import lost
 
 LOST, DIFFERS = "LOST", "DIFFERS"
+ALWAYS = "always"
+"""The strategies, of skew too, that ask for no gain."""
 READS, STORES = ("load", "recall"), ("load", "store")
 PERSISTS, SHARES = ("recall", "persist"), ("share",)
 
 
-def stopped(view: GraphView, lineage: str, kinds: Iterable[str]) -> tuple[str, str] | None:
-    """Why none of these choices is made at a lineage, with the detail."""
+def stopped(view: GraphView, lineage: str, kinds: Iterable[str], always: bool = False) -> tuple[str, str] | None:
+    """Why none of these choices is made at a lineage, with the detail.
+
+    :param always: whatever it takes
+    """
     off = view.off.get(lineage)
     if off is not None:
         return DIFFERS, off
-    found = lost(lineage, kinds, view)
+    found = None if always else lost(lineage, kinds, view)
     return None if found is None else (LOST, found)
 
 
@@ -39,10 +44,11 @@ def withdraw(question: Question, draft: Draft) -> Draft:
             declines=(Decline(plan.root, DIFFERS, off),),
         )  # fmt: skip
     declines: list[Decline] = []
+    always = question.confs.strategy == ALWAYS
 
     def goes(node: int, kinds: Iterable[str], made: Signature | None = None) -> bool:
         lineages = [each.lineage for each in (plan.nodes[node].signature, made) if each]
-        why = next((why for each in lineages if (why := stopped(question.view, each, kinds)) is not None), None)
+        why = next((why for each in lineages if (why := stopped(question.view, each, kinds, always)) is not None), None)
         if why is not None:
             declines.append(Decline(node, *why))
         return why is None

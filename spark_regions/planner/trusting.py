@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from spark_regions.dag.digests import digest
 from spark_regions.effects.open_queries import OpenQuery
-from spark_regions.optimizer.withdraw import stopped
+from spark_regions.optimizer.withdraw import ALWAYS, stopped
 from spark_regions.planner.skew import stage_key
 from spark_regions.store.operator_graph import OperatorGraph
 from spark_regions.wire import actions as wire
@@ -28,13 +28,16 @@ def trusted(graph: OperatorGraph, query: OpenQuery | None, asked: DecideSkew, an
     spec = answer.spec
     name = digest(["stage", *stage_key(asked)])
     view = graph.seen(name)
-    why = stopped(view, name, ("split",))
+    why = stopped(view, name, ("split",), asked.strategy == ALWAYS)
     if why is None and query is not None and query.top is not None:
         why = stopped(view, query.top.lineage, ())
     if why is not None:
-        decline = SkewDecline(spec.kind, *why)
-        plain = replace(spec, kind="none", partitions=(), tasks=(), predicted_makespan=spec.plain_makespan)
-        return replace(answer, spec=replace(plain, declines=(*spec.declines, decline)))
+        code, detail = why
+        plain = replace(
+            spec, kind="none", partitions=(), tasks=(), predicted_makespan=spec.plain_makespan, reason=code,
+            detail=detail, declines=(*spec.declines, SkewDecline(spec.kind, code, detail)),
+        )  # fmt: skip
+        return replace(answer, spec=plain)
     if query is not None:
         query.splits[name] = spec.plain_makespan - spec.predicted_makespan
     return answer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import sqrt
 
 from spark_regions.dag.records import GraphView, OperatorStatistics
 from spark_regions.dag.running_statistics import RunningStatistics
@@ -47,10 +48,11 @@ def outcome(kind: str, lineage: str, saved: float, now: float) -> OperatorStatis
 def lost(lineage: str, kinds: Iterable[str], view: GraphView) -> str | None:
     """What such choices at a lineage took more than plain execution; None where they did not, or were not seen enough.
 
-    Storing is judged together with the reads that it is for.
+    Seen enough is what has lost even if the mean is a standard error too low. Storing is judged together with the reads
+    that it is for.
     """
     seen = _of(view.variants.get(lineage, ()), [_SAVED + kind for kind in kinds])
-    if seen.count < LOST_AFTER or seen.mean >= 0:
+    if seen.count < LOST_AFTER or seen.mean + sqrt(seen.variance / seen.count) >= 0:
         return None
     return f"{-seen.mean:.2f} s more than plain Spark, in the mean of {seen.count} runs"
 

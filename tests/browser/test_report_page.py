@@ -24,6 +24,7 @@ pytestmark = pytest.mark.browser
 def told(reader: Reader, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
     """The page, and the text of the same report."""
     report = read_report(write(tmp_path_factory.mktemp("log") / "log", reused()), Prices(1.0, 1.0))
+    report.measured.points.append((2.6, 2.5))
     reader.browser.get_log("browser")  # of pages before
     html = reader.drawn(page(report))
     complaints = [entry["message"] for entry in reader.browser.get_log("browser") if entry["level"] == "SEVERE"]

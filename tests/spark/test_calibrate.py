@@ -32,7 +32,7 @@ from spark_regions.spark.calibration import run_queries
 
 folder, namespace, rows = sys.argv[1:]
 confs = {"spark.regions.recycle.dir": folder, "spark.regions.recycle.namespace": namespace}
-run_queries(confs, print, sizes=[int(rows)])
+run_queries(confs, print, sizes=[int(rows), 3 * int(rows)])
 """
 
 

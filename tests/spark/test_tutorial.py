@@ -64,7 +64,7 @@ def test_the_tutorial_runs(tmp_path: Path) -> None:
         elif language == "text":
             assert matches(shown, text), f"expected\n{text}\nfound\n{shown}"
     page = (folder / "report.html").read_text(encoding="utf-8")
-    assert "Saving of reads" in page
+    assert "s saved as predicted" in page and "Time of queries" in page
     for command in [line[2:] for language, text in blocks if language == "console" for line in text.splitlines()]:
         words = shlex.split(command)
         if words[0] == "spark-regions":

@@ -32,7 +32,7 @@ def main() -> None:
     store, source, folder, what = sys.argv[1:]
     with spark_session(Path(store) if store else None, ALWAYS if store else {}) as spark:
         if what == "write":
-            bronze = spark.read.parquet(source).where("v >= 10").withColumn("v", F.col("v") * 2)
+            bronze = spark.read.parquet(source).where("v >= 100").withColumn("v", F.col("v") * 2)
             bronze.write.parquet(f"{folder}/bronze")
             if store:
                 settle_writes(spark)

@@ -6,12 +6,15 @@ import java.nio.charset.StandardCharsets.US_ASCII
 import java.security.MessageDigest
 import java.util.Arrays
 
+import scala.jdk.CollectionConverters._
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{EtagSource, FSDataInputStream, FileStatus, FileSystem, Path}
 import org.apache.hadoop.util.functional.FutureIO
 import org.apache.orc.OrcProto
+import org.apache.parquet.hadoop.ParquetFileReader
+import org.apache.parquet.hadoop.util.HadoopInputFile
 
 import org.apache.spark.util.ThreadUtils
 
@@ -112,12 +115,36 @@ private[rules] object FileContents {
 
   private val threads = 8
 
-  /** Digest of all bytes of a file. */
-  def whole(conf: Configuration, file: Path, length: Long): String = {
+  /**
+   * Equal for files that hold the same rows only if these stand in the same order: a digest of all bytes. A Parquet file's footer
+   * lists each column's encodings as a set, in another order in each process, and counts by what a reader goes by.
+   */
+  def ordered(conf: Configuration, file: Path, length: Long): String = {
     val in = file.getFileSystem(conf).open(file)
-    try whole(in, length)
-    finally in.close()
+    try {
+      val last = new Array[Byte](math.min(length, 12).toInt)
+      in.readFully(length - last.length, last)
+      if (!endsAsParquet(last)) whole(in, length)
+      else Digest("parquet", whole(in, length - parquet(last)), blocks(conf, file))
+    } finally in.close()
   }
+
+  private def blocks(conf: Configuration, file: Path): String = {
+    val reader = ParquetFileReader.open(HadoopInputFile.fromPath(file, conf))
+    try {
+      val footer = reader.getFooter
+      val blocks = footer.getBlocks.asScala.map { block =>
+        val columns = block.getColumns.asScala.map(c =>
+          Seq(c.getPath, c.getCodec, c.getStartingPos, c.getTotalSize, c.getValueCount,
+            c.getEncodings.asScala.toSeq.sorted))
+        (block.getRowCount, columns)
+      }
+      s"${footer.getFileMetaData.getSchema} $blocks"
+    } finally reader.close()
+  }
+
+  private def endsAsParquet(last: Array[Byte]): Boolean =
+    last.length == 12 && Set("PAR1", "PARE")(new String(last, 8, 4, US_ASCII))
 
   private def whole(in: FSDataInputStream, length: Long): String = {
     val digest = MessageDigest.getInstance("SHA-256")
@@ -134,8 +161,7 @@ private[rules] object FileContents {
 
   /** Footer, its length in four bytes, and a mark. */
   val parquet: Ending = last => {
-    val mark = if (last.length < 12) "" else new String(last, last.length - 4, 4, US_ASCII)
-    if (mark != "PAR1" && mark != "PARE") throw new IOException("no footer of Parquet")
+    if (!endsAsParquet(last.takeRight(12))) throw new IOException("no footer of Parquet")
     Integer.toUnsignedLong(ByteBuffer.wrap(last).order(ByteOrder.LITTLE_ENDIAN).getInt(last.length - 8)) + 8
   }
 

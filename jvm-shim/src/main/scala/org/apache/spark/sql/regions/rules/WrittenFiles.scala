@@ -107,7 +107,7 @@ final class WrittenFiles(planner: Planner, deadlineMillis: () => Long, note: (Lo
       if (session.sparkContext.isLocal && listed.size <= mostRead && listed.values.map(_.length).sum <= mostBytes) {
         val conf = session.sessionState.newHadoopConf()
         val contents = listed.map { case (path, state) =>
-          below(write.root, path) -> FileContents.whole(conf, path, state.length)
+          below(write.root, path) -> FileContents.ordered(conf, path, state.length)
         }
         if (below(session, write) == listed) tell(write, listed, files.copy(contents = contents))
       }
