@@ -43,9 +43,15 @@ final case class SkewReadExec(child: SparkPlan, tasks: Seq[Seq[SliceRead]]) exte
   override def supportsColumnar: Boolean = false
 
   override lazy val outputPartitioning: Partitioning = child.outputPartitioning match {
-    case hash: HashPartitioning if tasks.forall(_.forall(_.isWhole)) =>
+    case hash: HashPartitioning if once && tasks.forall(_.forall(_.isWhole)) =>
       PackedPartitioning(hash, tasks.map(_.map(_.partition)))
     case _ => UnknownPartitioning(tasks.length)
+  }
+
+  /** Beside slices of another input, a whole partition is read by several tasks. */
+  private def once: Boolean = {
+    val partitions = tasks.flatten.map(_.partition)
+    partitions.distinct.length == partitions.length
   }
 
   @transient override lazy val metrics: Map[String, SQLMetric] = Map(
