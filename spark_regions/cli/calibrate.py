@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @at_store
-@click.option("--run", is_flag=True, help="First run some queries on generated rows, about a minute.")
+@click.option("--run", is_flag=True, help="First run some queries on generated rows.")
 @click.option("--forget", is_flag=True, help="Go back to fixed weights, and forget this machine's stages.")
 @click.option("--json", "as_json", is_flag=True, help="An object.")
 @click.pass_context

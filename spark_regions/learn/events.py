@@ -18,7 +18,7 @@ from spark_regions.learn.queue import WriteQueue
 from spark_regions.runs.measured import measured_of, with_carried
 from spark_regions.runs.recorded_query import encode
 from spark_regions.runs.run_planner import RunPlanner
-from spark_regions.stats.plain_runs import COLD, WARM, outcome, parts, plain_run
+from spark_regions.stats.plain_runs import COLD, WARM, outcome, part, parts, plain_run
 from spark_regions.stats.shared_runs import run_of
 from spark_regions.store.admission import contradicts, supersedes
 from spark_regions.store.graph import Batch
@@ -174,7 +174,7 @@ class Learning:
     def _settled(self, queries: Iterable[OpenQuery], saved: float) -> None:
         """:param queries: a query and its subqueries"""
         choices = {choice: saving for query in queries for choice, saving in query.choices.items()}
-        found = [outcome(*choice, part, time.time()) for choice, part in parts(saved, choices).items()]
+        found = [outcome(*choice, own, time.time()) for choice, own in parts(saved, choices).items()]
 
         def fill(batch: Batch) -> None:
             for each in found:
@@ -234,7 +234,6 @@ class Learning:
         overhead = rates.read_overhead_seconds * len(known.nodes)
         found = known.instead - (float(seconds) / query.cores + overhead)
         if saved is not None:
-            whole = sum(max(each, 0.0) for each in query.choices.values())
-            found = saved * max(known.predicted, 0.0) / whole if whole > 0 else saved / len(query.choices)
+            found = part(saved, known.predicted, query.choices.values())
         contradicted = contradicts(known.predicted, found)
         self.queue.put(partial(self.store.used, name, known.predicted, found, saved is not None, contradicted))

@@ -209,7 +209,7 @@ class Session:
         """Everything that is read for the decision."""
         plan = query.plan
         rates = rates_of(self.graph.calibration)
-        view = self.graph.view(plan, confs.window, query.asked.top.key if query.asked.top else None)
+        view = self.graph.view(plan, confs.window, query.top.key if query.top else None)
         plain = query.baseline = baseline(query.top, query.state, view) if query.top else None
         laps("graph")
         cores = {node.signature.core for node in plan.nodes.values() if node.signature}
@@ -222,7 +222,7 @@ class Session:
         entries = (*self.effects.persisted.entries(cores), *stored)
         return Question(
             plan, view, entries, rates, confs, query.cores, self.store.clock(), run, unordered, query.asked.subquery,
-            query.asked.top, plain.seconds if plain else None,
+            query.top, plain.seconds if plain else None,
         )  # fmt: skip
 
     def _answer(self, actions: Iterable[wire.Action], declines: Iterable[Decline]) -> Decision:

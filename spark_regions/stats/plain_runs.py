@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from math import sqrt
 
 from spark_regions.dag.records import GraphView, OperatorStatistics
@@ -33,11 +33,13 @@ def parts(saved: float, predicted: Mapping[tuple[str, str], float]) -> dict[tupl
     >>> parts(3.0, {("load", "a"): 4.0, ("share", "b"): 2.0})
     {('load', 'a'): 2.0, ('share', 'b'): 1.0}
     """
-    whole = sum(max(each, 0.0) for each in predicted.values())
-    return {
-        choice: saved * max(each, 0.0) / whole if whole > 0 else saved / len(predicted)
-        for choice, each in predicted.items()
-    }
+    return {choice: part(saved, each, predicted.values()) for choice, each in predicted.items()}
+
+
+def part(saved: float, predicted: float, of: Collection[float]) -> float:
+    """The same for one of those with these predictions."""
+    whole = sum(max(each, 0.0) for each in of)
+    return saved * max(predicted, 0.0) / whole if whole > 0 else saved / len(of)
 
 
 def outcome(kind: str, lineage: str, saved: float, now: float) -> OperatorStatistics:

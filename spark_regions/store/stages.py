@@ -59,9 +59,9 @@ def prune_stages(connection: sa.Connection) -> None:
         forget_oldest(connection, table, KEEP_STAGES)
 
 
-def forget_oldest(connection: sa.Connection, table: sa.Table, keep: int) -> None:
-    """Delete all but the `keep` newest rows, by column `last`."""
-    newest = sa.select(table.c.last).order_by(table.c.last.desc())
+def forget_oldest(connection: sa.Connection, table: sa.Table, keep: int, *of: sa.ColumnElement[bool]) -> None:
+    """Delete all but the `keep` newest rows, by column `last`, among those that `of` holds for."""
+    newest = sa.select(table.c.last).where(*of).order_by(table.c.last.desc())
     oldest = connection.execute(newest.offset(keep).limit(1)).scalar()
     if oldest is not None:
-        connection.execute(sa.delete(table).where(table.c.last <= oldest))
+        connection.execute(sa.delete(table).where(*of, table.c.last <= oldest))

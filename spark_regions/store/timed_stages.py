@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from spark_regions.dag.digests import digest
 from spark_regions.store.schema import CALIBRATION, TIMED_STAGE
+from spark_regions.store.stages import forget_oldest
 from spark_regions.wire.messages import LearnedWeights, TimedStage
 
 KEEP_TIMED = 500
@@ -52,11 +53,7 @@ def timed_since(connection: sa.Connection, of: str, since: float) -> int:
 def prune_timed(connection: sa.Connection) -> None:
     """Forget the oldest of each machine, beyond what is kept."""
     for (of,) in connection.execute(sa.select(TIMED_STAGE.c.machine).distinct()).all():
-        mine = TIMED_STAGE.c.machine == of
-        newest = sa.select(TIMED_STAGE.c.last).where(mine).order_by(TIMED_STAGE.c.last.desc())
-        oldest = connection.execute(newest.offset(KEEP_TIMED).limit(1)).scalar()
-        if oldest is not None:
-            connection.execute(sa.delete(TIMED_STAGE).where(mine, TIMED_STAGE.c.last <= oldest))
+        forget_oldest(connection, TIMED_STAGE, KEEP_TIMED, TIMED_STAGE.c.machine == of)
 
 
 def learned_weights(connection: sa.Connection, of: str) -> LearnedWeights | None:

@@ -65,7 +65,7 @@ private[regions] object RecordedWrite {
   /** On the command that writes. */
   val tag: TreeNodeTag[RecordedWrite] = TreeNodeTag[RecordedWrite]("spark_regions.write")
 
-  def of(command: DataWritingCommand): Option[(WriteFiles, RecordedWrite)] = command.query match {
+  def unapply(command: DataWritingCommand): Option[(WriteFiles, RecordedWrite)] = command.query match {
     case files: WriteFiles => command.getTagValue(tag).map(files -> _)
     case _ => None
   }

@@ -6,7 +6,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.{FilterExec, ProjectExec, SparkPlan, SparkStrategy}
 import org.apache.spark.sql.execution.columnar.{InMemoryRelation, InMemoryTableScanLike}
-import org.apache.spark.sql.execution.command.{DataWritingCommand, DataWritingCommandExec}
+import org.apache.spark.sql.execution.command.DataWritingCommandExec
 import org.apache.spark.sql.execution.datasources.WriteFilesExec
 import org.apache.spark.sql.execution.exchange.{REPARTITION_BY_COL, ShuffleExchangeExec}
 
@@ -26,8 +26,7 @@ case class RegionsStrategy(session: SparkSession) extends SparkStrategy {
       val partitioning = shared.partitioning(session.sessionState.conf.numShufflePartitions)
       ShuffleExchangeExec(partitioning, planLater(shared.child), REPARTITION_BY_COL) :: Nil
 
-    case command: DataWritingCommand if RecordedWrite.of(command).isDefined =>
-      val (files, write) = RecordedWrite.of(command).get
+    case command @ RecordedWrite(files, write) =>
       val plain = WriteFilesExec(
         planLater(files.child), files.fileFormat, files.partitionColumns, files.bucketSpec, files.options,
         files.staticPartitions)

@@ -84,33 +84,35 @@ final class RegionsStatusListener(
     }
     regressions.ran(event)
     read(event, loads)
-    val estimated = if (measured(event).isEmpty) loads.flatMap(_.number("estimated")) else Nil
-    total(0, sums, Option(event.saving).map(_.items("choices")).getOrElse(Nil).flatMap(_.number("saved")), estimated)
+    total(0, sums, choices(event).flatMap(_.number("saved")), estimates(event, loads))
   }
 
-  /** Seconds that the query saved, if they were measured. */
-  private def measured(event: SparkListenerRegionsRan): Option[Double] =
-    Option(event.saving).flatMap(_.number("saved"))
+  /** What spared the query work, each with what it saved, if that was measured. */
+  private def choices(event: SparkListenerRegionsRan): Seq[JsonNode] =
+    Option(event.saving).map(_.items("choices")).getOrElse(Nil)
+
+  /** Seconds that loads saved, where what the query saved was not measured. */
+  private def estimates(event: SparkListenerRegionsRan, loads: Seq[JsonNode]): Seq[Double] =
+    if (Option(event.saving).flatMap(_.number("saved")).isEmpty) loads.flatMap(_.number("estimated")) else Nil
 
   private def ended(event: SparkListenerRegionsRan, base: QueryRecord, loads: Seq[JsonNode]): QueryRecord = {
-    val estimated = if (measured(event).isEmpty) loads.flatMap(_.number("estimated")) else Nil
-    val choices =
-      Option(event.saving).map(_.items("choices")).getOrElse(Nil).filter(_.whole("query").contains(base.query))
-    val saved = choices.flatMap(_.number("saved"))
+    val estimated = estimates(event, loads)
+    val own = choices(event).filter(_.whole("query").contains(base.query))
+    val saved = own.flatMap(_.number("saved"))
     val ran = base.copy(
       executionId = event.executionId,
       partOf = event.query,
       saved = if (saved.isEmpty) base.saved else saved.sum,
       estimated = if (estimated.isEmpty) base.estimated else estimated.sum,
       truncated = base.truncated || event.truncated,
-      ran = Packed(record("loads" -> loads, "choices" -> choices))
+      ran = Packed(record("loads" -> loads, "choices" -> own))
     )
     if (base.query != event.query) ran
     else ran.copy(
       outcome = event.outcome,
       seconds = event.seconds,
       taskSeconds = event.taskSeconds,
-      ran = Packed(record("nodes" -> event.nodes, "loads" -> loads, "choices" -> choices))
+      ran = Packed(record("nodes" -> event.nodes, "loads" -> loads, "choices" -> own))
     )
   }
 
