@@ -428,17 +428,17 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Pat
 
 
 def executors(folder: Path) -> list[int]:
-    """Processes of the cluster whose workers have their folders there."""
-    found = []
+    """Processes of the newest application of the cluster whose workers have their folders there."""
+    found: dict[str, list[int]] = {}
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            ours = (process / "cwd").readlink().is_relative_to(folder)
+            works_in = (process / "cwd").readlink()
             command = (process / "cmdline").read_bytes()
         except OSError:  # somebody else's, or it has ended
             continue
-        if ours and b"CoarseGrainedExecutorBackend" in command:
-            found.append(int(process.name))
-    return found
+        if works_in.is_relative_to(folder) and b"CoarseGrainedExecutorBackend" in command:
+            found.setdefault(works_in.parent.name, []).append(int(process.name))
+    return found[max(found)] if found else []  # of the one before, some may still be ending
 
 
 def writes(executor: int, recycle_dir: Path) -> bool:
