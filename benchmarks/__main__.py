@@ -29,6 +29,7 @@ BENCHMARKS = {
     "costs_of_ours": "queries",
     "tpch_passes": "queries",
     "tpcds_passes": "queries",
+    "tpch_streams": "",
     "planning": "queries",
     "tee": "queries",
     "shared_subplans": "queries",
@@ -74,6 +75,10 @@ HEADLINES: dict[str, tuple[tuple[str, str, str], ...]] = {
     ),
     "tpch_passes": PASSES,
     "tpcds_passes": PASSES,
+    "tpch_streams": (
+        ("cumulative_over_plain", "10 streams of TPC-H with drawn parameters, plugin / plain", "<= 0.60"),
+        ("actions", "what was done, by reason", ""),
+    ),
     "planning": (
         ("milliseconds_added", "milliseconds added to planning", ""),
         ("milliseconds_plain", "milliseconds without", ""),
