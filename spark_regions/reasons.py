@@ -136,6 +136,7 @@ _SKEW = {
 }
 _STORING = {
     "PARTIAL_CONSUMPTION": "Not every partition was read to its end",
+    "NOT_EXECUTED": "What it is part of was read instead, or did not run",
     "NOT_HELD": "The program has let go of the DataFrame",
     "INDETERMINATE_RETRY": "A stage with undetermined order was retried",
     "STORE_NOT_SHARED": "The store's directory is not shared with the executors",

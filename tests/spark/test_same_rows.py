@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,8 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StringType
 
+from spark_regions import decisions
+from spark_regions.store.admin import list_entries, opened, remove_entry
 from tests.harness.session import Counters, counters, sibling
 from tests.tpc.rows import FAILURES, difference, error_class, outcome
 
@@ -248,6 +251,40 @@ def test_failing_query_leaves_nothing(sides: Sides, table: Path, keys: Path) -> 
 
 def test_top_k_in_total_order(sides: Sides, table: Path, keys: Path) -> None:
     sides.same(lambda spark: joined(spark, table, keys).orderBy(F.desc("v"), "id").limit(10))
+
+
+def test_what_holds_a_subquery_is_read_whole_whatever_was_done_in_the_subquery(
+    sides: Sides, table: Path, recycle_dir: Path
+) -> None:
+    """A subquery is decided by itself, before the query around it."""
+
+    def query(spark: SparkSession) -> DataFrame:
+        frame = spark.read.parquet(str(table))
+        frame.createOrReplaceTempView("held")
+        return spark.sql(
+            "SELECT k, count(*) n FROM held WHERE v > (SELECT max(v) - 7 FROM held WHERE k > 2) GROUP BY k"
+        )
+
+    def done() -> list[tuple[str, str, str]]:
+        expected, start = outcome(query(sides.off)), decisions(sides.on, limit=1)[-1]["query"]
+        assert difference(expected, outcome(query(sides.on))) is None
+        committed(sides.off)
+        return [
+            (action["kind"], action["operator"], action["reason"])
+            for each in decisions(sides.on)
+            if each["query"] > start
+            for action in each["actions"]
+        ]
+
+    first = done()
+    assert [each[:2] for each in first if each[0] == "store"] == [("store", "Aggregate"), ("store", "Aggregate")], first
+    with opened(recycle_dir.as_uri(), getpass.getuser()) as store:
+        (alone,) = [each for each in list_entries(store) if len(each.columns) == 1 and each.rows == 1 and not each.uses]
+        assert remove_entry(store, alone.id)
+    for _ in range(2):
+        again = done()
+        assert sorted(each[0] for each in again) == ["abandoned", "load", "store"], again
+        assert ("abandoned", "", "NOT_EXECUTED") in again
 
 
 def test_sample_with_seed(sides: Sides, table: Path) -> None:

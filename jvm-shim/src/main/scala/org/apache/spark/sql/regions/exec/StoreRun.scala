@@ -162,7 +162,7 @@ private[exec] final class StoreRun(val order: StoreOrder) extends Logging {
   /** The query ended: what is not complete now never will be. */
   def finish(): Unit = synchronized {
     state match {
-      case Waiting => abandon(Refusal("PARTIAL_CONSUMPTION", "never executed"))
+      case Waiting => abandon(Refusal("NOT_EXECUTED"))
       case Writing => abandon(Refusal("PARTIAL_CONSUMPTION", s"${kept.size} of $partitions partitions"))
       // Tasks that were under way at an early abandonment may have left something since.
       case Ended if !committed => Stores.later(sweep())

@@ -53,6 +53,10 @@ object Stores extends Logging {
   /** The query ended, well or not: abandons its runs that have not got every partition and forgets all of them. */
   def finish(query: Long): Unit = finishIf(_.order.query == query, None)
 
+  /** The same for entries of which it is known earlier that no plan writes them. */
+  def finishAll(entries: Set[String]): Unit =
+    if (entries.nonEmpty) finishIf(run => entries(run.order.entry), None)
+
   /** Abandons every run that is not complete, at the end of the application. */
   def abandonAll(reason: Refusal): Unit = finishIf(_ => true, Some(reason))
 

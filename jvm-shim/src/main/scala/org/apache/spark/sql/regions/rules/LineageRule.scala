@@ -100,6 +100,9 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
     if (rewritten ne plan) {
       rewritten.setTagValue(Tags.query, query)
       rewritten.setTagValue(ProfileTags.part, query)
+      if (subquery) SubquerySignature.leave(rewritten, signed)
+      // What a read stands in for takes the subqueries with it that were decided on before.
+      Stores.finishAll(Deciding.stores(plan) -- Deciding.stores(rewritten))
     }
     notes.planningSeconds = (System.nanoTime() - started) / 1e9
     val inside = session.sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY) != null
@@ -255,6 +258,10 @@ private object Deciding extends Logging {
     case _: MaterializedRead | _: Tee | _: SharedSubplan => true
     case _ => false
   }
+
+  /** Entries that the plan would write. */
+  private def stores(plan: LogicalPlan): Set[String] =
+    plan.collectWithSubqueries { case Tee(_, order) if order != null => order.entry }.toSet
 
   /** How long a query waits for the commit of a store whose last row has already been written. */
   val commitMillis = 200L

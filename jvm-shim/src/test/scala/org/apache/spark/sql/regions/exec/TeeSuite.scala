@@ -106,7 +106,7 @@ class TeeSuite extends ExecSuite {
     val store = storeFor(numbers)
     val teed = tee(numbers, store)
     teed.queryExecution.executedPlan
-    assertEquals(store.abandoned().code, "PARTIAL_CONSUMPTION")
+    assertEquals(store.abandoned().code, "NOT_EXECUTED")
     assertEquals(teed.collect().length, 1000)
     assertEquals(store.told, 1)
     assert(!store.directory.exists())
