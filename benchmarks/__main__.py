@@ -34,7 +34,8 @@ BENCHMARKS = {
     "tee": "queries",
     "shared_subplans": "queries",
     "workflow": "jobs",
-    "pipeline": "",
+    "pipeline": "pipeline",
+    "growing_pipeline": "pipeline",
     "batch": "jobs",
     "region_plans": "",
     "skew": "",
@@ -52,6 +53,11 @@ PASSES = (
     ("queries_beyond_1.05_plus_50_ms", "queries above 1.05 x + 50 ms, by pass", "none"),
     ("median_relative_error", "predicted saving of a choice, off by, median", ""),
     ("share_of_choices_lost", "choices that lost time", ""),
+)
+PIPELINE = tuple(
+    (f"day_{day}_over_plain_{of}", f"three jobs that hand files on, their {of}, day {day} / plain", goal)
+    for of in ("processes", "writes")
+    for day, goal in ((1, "<= 1.05"), (2, "<= 0.40"), (3, "<= 0.40"))
 )
 # measured value (path in the result), what it is, goal
 HEADLINES: dict[str, tuple[tuple[str, str, str], ...]] = {
@@ -104,10 +110,8 @@ HEADLINES: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("peak_storage_disk_bytes", "peak persisted bytes on disk", ""),
         ("spilled_bytes", "bytes spilled by stages", ""),
     ),
-    "pipeline": tuple(
-        (f"day_{day}_over_plain_writes", f"three jobs that hand files on, day {day} / plain", goal)
-        for day, goal in ((1, "<= 1.05"), (2, "<= 0.90"), (3, "<= 0.60"))
-    ),
+    "pipeline": PIPELINE,
+    "growing_pipeline": PIPELINE,
     "batch": (("run_over_one_by_one", "run([8 writes]) / the same one by one", ""),),
     "skew": (
         ("median_ours_over_aqe", "skewed stages, ours / adaptive execution", "<= 0.90"),

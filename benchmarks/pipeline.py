@@ -1,9 +1,9 @@
 """Three applications a day hand rows to each other as files, and every path is new each day.
 
-python -m benchmarks.pipeline [--scale 1] [--rounds 1]
+python -m benchmarks.pipeline pipeline|growing_pipeline [--scale 1] [--rounds 1]
 
-The sources stay as they are, as on a day on which a pipeline runs again. Plain Spark and the plugin take turns, stage
-by stage; the plugin's store is empty on the first day of a round.
+The sources stay as they are, as on a day on which a pipeline runs again, or a file of lines is added each day. Plain
+Spark and the plugin take turns, stage by stage; the plugin's store is empty on the first day of a round.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.measure import Options, benchmark_main
+import pyarrow.parquet as pq
+
+from benchmarks.measure import Options, benchmarks_main
 from benchmarks.pipeline_job import STAGES
 from benchmarks.turns import in_turn
 from examples import data
@@ -25,6 +27,28 @@ SIDES = ("plain", "plugin")
 
 
 def pipeline(options: Options) -> dict[str, Any]:
+    """`_days` over the same files each day."""
+    return _days(options, grows=False)
+
+
+def growing_pipeline(options: Options) -> dict[str, Any]:
+    """`_days` over what was there, and one more file of lines each day: a hundredth of them."""
+    return _days(options, grows=True)
+
+
+def add_lines(tables: Path, target: Path, day: int) -> None:
+    """The files of a day beside those of the days before: 98 of a hundred lines, then one more each day."""
+    lines = pq.read_table(tables / "lineitem.parquet")
+    ends = [0, *(len(lines) * (97 + each) // 100 for each in DAYS)]
+    folder = target / "lineitem.parquet"
+    if day == DAYS[0]:
+        folder.mkdir(parents=True)
+        for name in ("orders", "customer"):
+            (target / f"{name}.parquet").symlink_to(tables / f"{name}.parquet")
+    pq.write_table(lines.slice(ends[day - 1], ends[day] - ends[day - 1]), folder / f"day-{day}.parquet")
+
+
+def _days(options: Options, grows: bool) -> dict[str, Any]:
     """Seconds of each day's three applications over plain Spark's, of the whole processes and of their writes."""
     tables = data.tpch(options.scale, options.data)
     seconds: dict[str, dict[tuple[int, str], list[float]]] = {of: defaultdict(list) for of in ("processes", "writes")}
@@ -37,7 +61,9 @@ def pipeline(options: Options) -> dict[str, Any]:
             confs = {"plain": LAPTOP, "plugin": LAPTOP | plugin_confs(folder / "recycle")}
             for day in DAYS:
                 sums = {side: [0.0, 0.0] for side in SIDES}
-                source = dict.fromkeys(SIDES, tables)
+                if grows:
+                    add_lines(tables, folder / "sources", day)
+                source = dict.fromkeys(SIDES, folder / "sources" if grows else tables)
                 for stage in STAGES:
                     for side in in_turn(SIDES, number + day):
                         target = folder / f"{side}-{number}-{day}-{stage}"
@@ -70,4 +96,4 @@ def pipeline(options: Options) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    benchmark_main("pipeline", pipeline, 1)
+    benchmarks_main("pipeline", {each.__name__: (each, 1) for each in (pipeline, growing_pipeline)})
