@@ -95,7 +95,8 @@ final class Savings(parallelism: () => Int, limit: Int = 1000) {
       action <- decision.actions
       if action.refusal.isEmpty && ActionKind.spares(action.kind) && stands(decision.query)(action)
     } yield Choice(decision.query, action.node, action.kind, math.max(0, action.savingSeconds), 0)
-    val spared = choices ++ stages.remove(event.query).map(Choice(event.query, -1, "skew", _, 0))
+    // What only orders tasks claims nothing.
+    val spared = choices ++ stages.remove(event.query).filter(_ > 0).map(Choice(event.query, -1, "skew", _, 0))
     val failed = event.outcome != "ok"
     val saving = decisions.get(event.query).flatMap(_.baseline)
       .filter(_ => spared.nonEmpty && event.alone && !failed).flatMap(Savings.against(_, event.seconds, spared))
