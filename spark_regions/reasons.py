@@ -30,6 +30,11 @@ _TAKEN = {
     "VERIFIED": "Run both ways, with equal rows",
     "LONGEST_FIRST": "Partitions are packed, and the longest task starts first",
 }
+_SERVES = {
+    "SAME_ROWS": "The stored rows are those of the query",
+    "FILTERED": "The query has more filters, which are applied on top",
+    "IMPLIED": "The query's filters imply the stored ones, and are applied on top",
+}
 _INPUTS = {
     "INPUT_CHANGED": "An input changed while the query ran",
     "RACY_INPUT": "A source file is so young that a change might not show in its time: nothing is stored yet",
@@ -180,6 +185,7 @@ _ACTIVATION = {
 SECTIONS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         "Why an action was taken": _TAKEN,
+        "By which rule a stored result serves": _SERVES,
         "Inputs that have no identity, or none that outlives the application": _INPUTS,
         "Plans that have no identity": _PLANS,
         "Python functions": _FUNCTIONS,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from spark_regions.cli.stores import StoreOptions, at_store, opened
 from spark_regions.cli.text import age, size, with_progress
@@ -47,7 +48,8 @@ def list_stored(location: StoreOptions, as_json: bool) -> None:
 
 
 def _fields(entry: Entry) -> dict[str, object]:
-    return {**asdict(entry), "conjuncts": sorted(entry.conjuncts)}
+    told = msgspec.to_builtins(entry.predicates)
+    return {**asdict(replace(entry, predicates=())), "conjuncts": sorted(entry.conjuncts), "predicates": told}
 
 
 def _print_table(entries: Sequence[Entry], location: StoreOptions) -> None:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from spark_regions.dag.digests import shape
 from spark_regions.errors import InvalidRequest
-from spark_regions.wire.messages import PlanNode, RanNode, RepeatedNodes, SharedFrame, SignedQuery
+from spark_regions.wire.messages import PlanNode, Predicate, RanNode, RepeatedNodes, SharedFrame, SignedQuery
 
 MAX_NODES = 20_000
 ROW_ORDER = "ROW_ORDER"
@@ -118,6 +118,7 @@ class Plan:
 
     :param parents: node to its parent; the root has none
     :param equal: a conjunct to two columns that have the same value in each row that it lets pass
+    :param predicates: what simple conjuncts say
     """
 
     root: int
@@ -128,6 +129,11 @@ class Plan:
     shared: tuple[CandidateDataFrame, ...] = ()
     repeated: tuple[RepeatedSubplan, ...] = ()
     equal: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    predicates: Mapping[str, Predicate] = field(default_factory=dict)
+
+    def predicates_of(self, conjuncts: Iterable[str]) -> tuple[Predicate, ...]:
+        """What the simple ones among them say."""
+        return tuple(self.predicates[each] for each in sorted(conjuncts) if each in self.predicates)
 
     def without(self, refused: Collection[tuple[int, str]]) -> Plan:
         """The plan without what the driver cannot keep: nodes, each with the DataFrame in its place or ""."""
@@ -206,7 +212,10 @@ def parse_plan(query: SignedQuery) -> Plan:
     for each in repeated:
         if len(each.nodes) < 2 or any(n not in nodes or nodes[n].signature is None for n in each.nodes):
             raise InvalidRequest(f"plan: repeated {each.nodes} are not at least two signed nodes")
-    return Plan(root, nodes, parents, query.expressions, query.conjunct_columns, shared, repeated, query.equal)
+    predicates = {each.conjunct: each for each in query.predicates}
+    return Plan(
+        root, nodes, parents, query.expressions, query.conjunct_columns, shared, repeated, query.equal, predicates
+    )  # fmt: skip
 
 
 def signature(node: PlanNode | RanNode) -> Signature | None:

@@ -162,10 +162,13 @@ class Effects:
 
     def _reads_of_persisted(self, draft: Draft) -> Iterator[Action]:
         for node in sorted(draft.loads):
-            entry = draft.matches[node].entry
-            if entry.persisted:
-                self.persisted.touch(entry.id)
-                yield wire.ReadPersisted(node, entry.id, round(draft.saved[node], 4), "BENEFIT")
+            match = draft.matches[node]
+            if match.entry.persisted:
+                self.persisted.touch(match.entry.id)
+                yield wire.ReadPersisted(
+                    node, match.entry.id, round(draft.saved[node], 4), "BENEFIT", rule=match.rule,
+                    implied=tuple(sorted(match.implied)),
+                )  # fmt: skip
 
     def _keep(self, question: Question, wanted: PlannedMaterialization) -> Iterator[Action]:
         """Persist a planned result."""
@@ -193,6 +196,7 @@ class Effects:
         reason: str,
     ) -> Iterator[Action]:
         """Make room for a result, and persist it if there is some."""
+        result.predicates = question.plan.predicates_of(result.signature.conjuncts)
         name, released = self.persisted.keep(result, question.confs.persist_max_bytes)
         yield from (wire.Unpersist(each) for each in released)
         if name is not None:
@@ -225,7 +229,7 @@ def _load(question: Question, draft: Draft, query: OpenQuery, match: Match, reas
     query.loads[entry.id] = Loaded((*before.nodes, match.node), before.predicted + saved, before.instead + instead)
     return wire.Load(
         match.node, entry.id, entry.location, entry.columns, tuple(sorted(entry.conjuncts)), round(saved, 4),
-        round(instead - question.rates.read_overhead_seconds, 4), reason,
+        round(instead - question.rates.read_overhead_seconds, 4), reason, match.rule, tuple(sorted(match.implied)),
     )  # fmt: skip
 
 

@@ -100,4 +100,5 @@ class PendingWrites:
             bytes=min(max(size, self._outgrown.get(signed.lineage, 0)), budget), created=0.0, used=0.0,
             recompute_seconds=recompute, application=application, query=query,
             operator=question.plan.nodes[candidate.node].operator[:128], reason=reason,
+            predicates=question.plan.predicates_of(signed.conjuncts),
         )  # fmt: skip

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from spark_regions.dag.plan import Signature
 from spark_regions.dag.records import Entry
 from spark_regions.runs.run_view import Key
+from spark_regions.wire.messages import Predicate
 
 
 @dataclass(slots=True)
@@ -17,6 +18,7 @@ class PersistedResult:
     :param timed: whether what keeping it took was learned
     :param row_bytes: of its rows, as they were estimated; 0 once the real size is known
     :param planned: the result of the recorded run that it is; such are released when their last reader has run
+    :param predicates: what its simple filters say
     """
 
     id: str
@@ -27,6 +29,7 @@ class PersistedResult:
     planned: Key | None = None
     row_bytes: float = 0.0
     timed: bool = False
+    predicates: tuple[Predicate, ...] = ()
 
 
 class PersistedResults:
@@ -55,6 +58,7 @@ class PersistedResults:
                 conjuncts=each.signature.conjuncts, columns=each.signature.columns, location="", state="committed",
                 rows=int(each.rows), bytes=each.bytes, created=0.0, used=0.0,
                 recompute_seconds=each.recompute_seconds, persisted=True,
+                predicates=each.predicates,
             )
             for each in self._kept.values()
             if each.signature.core in cores

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 
 from spark_regions.dag.plan import Plan, Signature
 from spark_regions.dag.records import Entry
+from spark_regions.matching.implies import implied
+from spark_regions.wire.messages import Predicate
 
 MAX_DEPTH = 64
 
@@ -31,6 +33,7 @@ class Match:
 
     :param residual: conjuncts still to be applied
     :param seconds: to read the entry and apply the rest
+    :param implied: conjuncts of the entry that those of the node imply
     """
 
     node: int
@@ -39,6 +42,12 @@ class Match:
     residual: frozenset[str]
     computed: frozenset[str]
     seconds: float
+    implied: frozenset[str] = frozenset()
+
+    @property
+    def rule(self) -> str:
+        """The rule of docs/containment.md by which the entry serves: a code of `reasons`."""
+        return "IMPLIED" if self.implied else "FILTERED" if self.residual else "SAME_ROWS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +105,18 @@ def column_mapping(
     return ColumnMapping(frozenset(reads), frozenset(missing), frozenset(computed))
 
 
-def subsumes(plan: Plan, node: Signature, stored: Signature) -> ColumnMapping | MatchFailure:
-    """ColumnMapping of `node` by `stored`, or why there is none. Cores must be equal."""
-    if not stored.conjuncts <= node.conjuncts:
-        extra = len(stored.conjuncts - node.conjuncts)
-        return MatchFailure("CONJUNCTS_DIFFER", f"{extra} filters that the query does not have", "")
+def subsumes(
+    plan: Plan, node: Signature, stored: Signature, predicates: Iterable[Predicate] = ()
+) -> ColumnMapping | MatchFailure:
+    """ColumnMapping of `node` by `stored`, or why there is none. Cores must be equal.
+
+    :param predicates: what simple filters of `stored` say; one may be implied by the node's, all of which are applied
+    """
+    if foreign := stored.conjuncts - node.conjuncts:
+        given = plan.predicates_of(node.conjuncts)
+        foreign -= {each.conjunct for each in predicates if each.conjunct in foreign and implied(each, given)}
+    if foreign:
+        return MatchFailure("CONJUNCTS_DIFFER", f"{len(foreign)} filters that the query does not have", "")
     residual = node.conjuncts - stored.conjuncts
     wanted = set(node.columns)
     for conjunct in residual:
@@ -109,7 +125,8 @@ def subsumes(plan: Plan, node: Signature, stored: Signature) -> ColumnMapping | 
             return MatchFailure("NOT_COVERED", "a filter whose columns are unknown", "")
         wanted.update(reads)
     found = column_mapping(wanted, stored.columns, plan.expressions)
-    if found.missing and (same := equivalent_columns(plan, stored)):
+    shared = replace(stored, conjuncts=stored.conjuncts & node.conjuncts)
+    if found.missing and (same := equivalent_columns(plan, shared)):
         found = column_mapping(wanted, stored.columns, {**plan.expressions, **same})
         found = replace(found, computed=found.computed - same.keys())
     if found.missing:

@@ -104,7 +104,7 @@ def _match(question: Question, draft: Draft, node: Node, entry: Entry) -> Match 
     also what the node's own operators on that core were measured at, since a Python function may be among them.
     """
     assert node.signature is not None
-    found = subsumes(question.plan, node.signature, entry_signature(entry))
+    found = subsumes(question.plan, node.signature, entry_signature(entry), entry.predicates)
     if isinstance(found, MatchFailure):
         return replace(found, entry=entry.id)
     residual = node.signature.conjuncts - entry.conjuncts
@@ -114,7 +114,8 @@ def _match(question: Question, draft: Draft, node: Node, entry: Entry) -> Match 
     seconds += residual_seconds(
         question.plan, node.id, entry.rows, len(residual), found.computed, question.cores, draft.self_seconds
     )
-    return Match(node.id, entry, found.reads, residual, found.computed, seconds)
+    implied = entry.conjuncts - node.signature.conjuncts
+    return Match(node.id, entry, found.reads, residual, found.computed, seconds, implied)
 
 
 def load_seconds(entry: Entry, columns: int, rates: Rates, parallelism: int) -> float:

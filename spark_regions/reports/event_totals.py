@@ -94,6 +94,7 @@ class EventTotals:
         self.planning = Planning()
         self.actions: Counter[str] = Counter()
         self.reasons: Counter[str] = Counter()
+        self.rules: Counter[str] = Counter()
         self.failed: Counter[str] = Counter()
         self.would: Counter[str] = Counter()
         self.would_seconds: defaultdict[str, float] = defaultdict(float)
@@ -180,6 +181,8 @@ class EventTotals:
         group = "skew" if skew else kind
         self.actions[group] += 1
         self.reasons[str(action.get("reason", ""))] += 1
+        if kind in READS:
+            self.rules[str(action.get("detail", ""))] += 1
         self.savings.predict(group, float(action.get("savingSeconds") or 0.0))
 
     def _declined(self, decline: Mapping[str, Any], skew: bool) -> None:

@@ -45,6 +45,7 @@ class Report:
     """All figures of a report; seconds are wall seconds unless named otherwise.
 
     :param actions, would: how often each kind of action was taken, or would have been in observe mode
+    :param rules: reads by the rule by which a stored result served
     :param predicted: seconds by kind of action, as predicted when it was decided
     :param write_task_seconds: of all results that were stored; None where not told
     :param held_bytes: of results that exist at the end, of all applications where that is known, else of this one
@@ -60,6 +61,7 @@ class Report:
     planning_millis_worst: float
     actions: Mapping[str, int]
     reasons: Mapping[str, int]
+    rules: Mapping[str, int]
     failed: Mapping[str, int]
     would: Mapping[str, int]
     would_seconds: Mapping[str, float]
@@ -169,6 +171,7 @@ def closed(totals: EventTotals, prices: Prices, notes: list[str] | None = None) 
         planning_millis_worst=planning.worst * 1e3,
         actions=_ranked(totals.actions),
         reasons=_ranked(totals.reasons),
+        rules=_ranked(totals.rules),
         failed=_ranked(totals.failed),
         would=_ranked(totals.would),
         would_seconds=dict(totals.would_seconds),

@@ -169,8 +169,10 @@ def _did(report: Report) -> Section:
         )
     if report.held_bytes:
         rows.append(("Held at the end", size(report.held_bytes)))
-    why = ", ".join(f"{code} {count:,}" for code, count in report.reasons.items() if code)
-    return Section("Done", [*rows, ("Why", why)] if why else rows)
+    for name, counts in (("Why", report.reasons), ("Read by the rule", report.rules)):
+        if told := ", ".join(f"{code} {count:,}" for code, count in counts.items() if code):
+            rows.append((name, told))
+    return Section("Done", rows)
 
 
 def _would(report: Report) -> Section:

@@ -95,7 +95,7 @@ def encode(query: SignedQuery, measured: Measured) -> bytes | None:
         {node: round(value, 6) for node, value in values.items()}
         for values in (measured.seconds, measured.rows, measured.bytes)
     )
-    plan = msgspec.structs.replace(query, repeated=())
+    plan = msgspec.structs.replace(query, repeated=(), predicates=())
     body = zlib.compress(msgspec.json.encode(_Step(plan, seconds, rows, sizes, tuple(sorted(measured.widened)))), 6)
     return body if len(body) <= MAX_BODY_BYTES else None
 

@@ -21,7 +21,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-HEAD = "0007"
+HEAD = "0008"
 METADATA = MetaData(
     naming_convention={
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -143,6 +143,7 @@ ENTRY = Table(
     Column("lineage", _DIGEST, nullable=False),
     Column("core", _DIGEST, nullable=False),
     Column("conjuncts", Text, nullable=False),
+    Column("predicates", Text, nullable=False, default="[]"),
     Column("columns", Text, nullable=False),
     Column("location", Text, nullable=False),
     Column("state", String(16), nullable=False),

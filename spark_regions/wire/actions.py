@@ -10,6 +10,8 @@ class Load(Record, frozen=True, tag="load", tag_field="kind"):
 
     :param saving: seconds
     :param instead: seconds that the node would take
+    :param rule: by which it serves the node, a code of `reasons`
+    :param implied: of `conjuncts`, those that the node does not have, but its own imply
     """
 
     node: int
@@ -20,16 +22,23 @@ class Load(Record, frozen=True, tag="load", tag_field="kind"):
     saving: float
     instead: float
     reason: str
+    rule: str = ""
+    implied: tuple[str, ...] = ()
 
 
 class ReadPersisted(Record, frozen=True, tag="recall", tag_field="kind"):
-    """Read a persisted result in a node's place; `release` it after this query."""
+    """Read a persisted result in a node's place; `release` it after this query.
+
+    :param rule, implied: as of `Load`
+    """
 
     node: int
     entry: str
     saving: float
     reason: str
     release: bool = False
+    rule: str = ""
+    implied: tuple[str, ...] = ()
 
 
 class Store(Record, frozen=True, tag="store", tag_field="kind"):

@@ -153,10 +153,37 @@ class RepeatedNodes(Record, frozen=True):
     row_bytes: float = 0.0
 
 
+class Comparison(Record, frozen=True):
+    """Of a value with a literal.
+
+    :param operator: "=", "!=", "<", "<=", ">", ">=" or "prefix"
+    :param literal: of the value's type; strings and binaries in hex, dates and times as Spark's number
+    """
+
+    operator: str
+    literal: str
+
+
+class Predicate(Record, frozen=True):
+    """What a filter says of one value: true exactly where that is not null and all comparisons of a branch hold.
+
+    :param conjunct: the filter
+    :param column: the value
+    :param data_type: as Spark calls it
+    :param any: the branches; one without comparisons lets pass each value
+    """
+
+    conjunct: str
+    column: str
+    data_type: str
+    any: tuple[tuple[Comparison, ...], ...]
+
+
 class SignedQuery(Record, frozen=True):
     """A plan as it was signed; what a recorded run keeps of a query.
 
     :param equal: a conjunct to two columns that have the same value in each row that it lets pass
+    :param predicates: what its simple filters say
     """
 
     nodes: tuple[PlanNode, ...]
@@ -166,6 +193,7 @@ class SignedQuery(Record, frozen=True):
     equal: dict[str, tuple[str, str]] = msgspec.field(default_factory=dict)
     shared: tuple[SharedFrame, ...] = ()
     repeated: tuple[RepeatedNodes, ...] = ()
+    predicates: tuple[Predicate, ...] = ()
 
 
 class QueryTop(Record, frozen=True):

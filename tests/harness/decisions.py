@@ -4,7 +4,7 @@ A plan is one node a line, indented below its parent: `1 Join sales(a, b) where 
 `20 bytes` (of a row) behind. What the graph has seen: `Join sales(a, b): 4 s, 1 MB, 1000 rows, 2 times`. An entry:
 `e1 sales(a, b) where f: 1 MB, 5 s, 2 reads`. A DataFrame: `s0 at 1 sales(a, b, c): seen 2, held, 30 bytes`. A repeated
 subplan: `2, 5 sales(a, b)`. What was measured of choices: `load sales(a): -0.5 s, 3 runs`; what is `off`: rows' names.
-Every filter reads column `a`. Names of operators' rows stand for digests.
+Every filter reads column `a`; one like `b>=5` is a simple one, of integers. Names of operators' rows stand for digests.
 """
 
 from __future__ import annotations
@@ -33,12 +33,13 @@ from spark_regions.runs.recorded_query import Measured, RecordedQuery, query_par
 from spark_regions.runs.run_planner import RunPlanner
 from spark_regions.runs.run_view import RunView
 from spark_regions.stats.plain_runs import outcome
-from spark_regions.wire.messages import QueryTop
+from spark_regions.wire.messages import Comparison, Predicate, QueryTop
 
 ROWS = re.compile(
-    r"(?P<core>\w+)\((?P<columns>[^)]*)\)(?: where (?P<filters>[\w, ]+?))?"
+    r"(?P<core>\w+)\((?P<columns>[^)]*)\)(?: where (?P<filters>[\w, <>=]+?))?"
     r"(?P<rest>(?::.*| private| unstorable| several| as it is| \d+ bytes)*)$"
 )
+SIMPLE = re.compile(r"(?P<column>\w+)(?P<operator>[<>=]+)(?P<literal>\d+)$")
 CORES = 2
 PATIENT_SECONDS = 60.0
 
@@ -90,7 +91,19 @@ def plan(text: str, shared: Iterable[str] = (), repeated: Iterable[str] = ()) ->
     nodes = {number: replace(node, children=children[number]) for number, node in nodes.items()}
     filters = {each for node in nodes.values() if node.signature for each in node.signature.conjuncts}
     reads = dict.fromkeys(filters, ("a",))
-    return Plan(min(nodes), nodes, parents, {}, reads, tuple(map(_shared, shared)), tuple(map(_repeated, repeated)))
+    return Plan(
+        min(nodes), nodes, parents, {}, reads, tuple(map(_shared, shared)), tuple(map(_repeated, repeated)),
+        predicates={each.conjunct: each for each in _simple(filters)},
+    )  # fmt: skip
+
+
+def _simple(filters: Iterable[str]) -> tuple[Predicate, ...]:
+    found = [(each, SIMPLE.match(each)) for each in sorted(filters)]
+    return tuple(
+        Predicate(name, simple["column"], "int", ((Comparison(simple["operator"], simple["literal"]),),))
+        for name, simple in found
+        if simple
+    )
 
 
 def shown(question: Question, draft: Draft) -> list[str]:
@@ -105,7 +118,9 @@ def shown(question: Question, draft: Draft) -> list[str]:
         found += [f"{name} {number} {known[number].value:.2f}" for number in sorted(known)]
     names = {node.signature.lineage: n for n, node in question.plan.nodes.items() if node.signature}
     found += [f"probability {names[each]} {p:.2f}" for each, p in draft.probabilities.items() if p]
-    found += [f"match {n} {m.entry.id} {m.seconds:.2f} s" for n, m in draft.matches.items()]
+    found += [
+        f"match {n} {m.entry.id} {m.seconds:.2f} s{' IMPLIED' if m.implied else ''}" for n, m in draft.matches.items()
+    ]
     found += [f"gain {n} {gain:.2f} s" for n, gain in draft.gains.items()]
     found += [f"eligible {', '.join(map(str, sorted(draft.eligible)))}"] if draft.eligible else []
     found += [
@@ -160,7 +175,7 @@ def _entry(line: str) -> Entry:
         name, signed.lineage, signed.core, signed.conjuncts, signed.columns, f"file:///{name}", state, 1000,
         int(_number(rest, "MB", 1.0) * 1e6), 0.0, 0.0, recompute_seconds=_number(rest, "s", 5.0),
         contradictions=int(_number(rest, "disappointments", 0)), persisted="persisted" in rest,
-        uses=int(_number(rest, "reads", 0)),
+        uses=int(_number(rest, "reads", 0)), predicates=_simple(signed.conjuncts),
     )  # fmt: skip
 
 

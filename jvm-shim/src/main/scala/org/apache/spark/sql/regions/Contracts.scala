@@ -59,12 +59,14 @@ trait InputListing {
  * @param expressions digest of a computed column to the digests of its inputs; sources have no entry
  * @param conjunctColumns digest of a conjunct to the digests of the columns it reads
  * @param equal digest of a conjunct to two columns that have the same value in each row that it lets pass
+ * @param predicates what simple conjuncts say
  */
 trait SignedPlan {
   def nodes: IndexedSeq[SignedNode]
   def expressions: Map[String, Seq[String]]
   def conjunctColumns: Map[String, Seq[String]]
   def equal: Map[String, (String, String)]
+  def predicates: Seq[wire.Predicate]
 
   /** Every listing that the rows of `node` depend on. */
   def inputs(node: SignedNode): Seq[InputListing]

@@ -26,8 +26,8 @@ final class DecisionNotes(val query: Long, session: String) {
   def action(node: SignedNode, action: wire.NodeAction, failed: Option[Refusal]): Unit = {
     val decided = DecidedAction(action.kind, node.id, node.operator, "", action.saving, action.reason, failed)
     actions += (action match {
-      case load: wire.Load => decided.copy(entry = load.entry, insteadSeconds = load.instead)
-      case read: wire.ReadPersisted => decided.copy(entry = read.entry)
+      case load: wire.Load => decided.copy(entry = load.entry, insteadSeconds = load.instead, detail = load.rule)
+      case read: wire.ReadPersisted => decided.copy(entry = read.entry, detail = read.rule)
       case store: wire.Store => decided.copy(entry = store.entry)
       case persist: wire.Persist => decided.copy(entry = persist.entry)
       case share: wire.Share => decided.copy(detail = share.detail)

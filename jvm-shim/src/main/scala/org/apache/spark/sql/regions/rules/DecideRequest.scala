@@ -31,7 +31,8 @@ private[rules] object DecideRequest {
         signed.conjunctColumns,
         signed.equal,
         shared.map(frame),
-        repeated.map(group)),
+        repeated.map(group),
+        signed.predicates),
       wire.Confs(
         strategy = conf.getConf(RegionsConf.recycleStrategy),
         maxBytes = conf.getConf(RegionsConf.recycleMaxBytes),

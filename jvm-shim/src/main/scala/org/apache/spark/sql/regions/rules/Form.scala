@@ -1,10 +1,11 @@
 package org.apache.spark.sql.regions.rules
 
+import scala.collection.immutable.VectorMap
 import scala.collection.mutable
 
 import org.apache.spark.api.python.PythonFunction
 import org.apache.spark.sql.catalyst.expressions.{ExprId, Expression}
-import org.apache.spark.sql.regions.{InputListing, Refusal, Signature}
+import org.apache.spark.sql.regions.{InputListing, Refusal, Signature, wire}
 
 /** Digests of Python functions: what they compute, not how they are pickled. */
 trait UdfDigests {
@@ -81,6 +82,7 @@ private[rules] final class Definitions {
  * @param notNull the value `x` of a filter `x IS NOT NULL`
  * @param residual whether it can be applied on top of stored rows
  * @param equal two values that are the same, bit for bit, where the filter holds
+ * @param told what it says of one value, where it is a simple one
  */
 private[rules] final case class Conjunct(
     digest: String,
@@ -88,14 +90,15 @@ private[rules] final case class Conjunct(
     strict: Set[String],
     notNull: Option[String],
     residual: Boolean,
-    equal: Option[(String, String)] = None)
+    equal: Option[(String, String)] = None,
+    told: Option[wire.Predicate] = None)
 
 /**
  * The normal form of a plan: the filtered cross product of `atoms`.
  *
  * @param bases digests under which columns of these rows may be known; two blocks with a common one cannot be
  *   multiplied, because a digest would then mean two columns
- * @param conjuncts by digest
+ * @param conjuncts by digest, in the order in which plain Spark applies them
  * @param columns what the output attributes are
  * @param ordered an order of rows that somebody asked for
  * @param pruned a runtime filter may have removed rows that a join above removes anyway
@@ -105,7 +108,7 @@ private[rules] final case class Conjunct(
 private[rules] final case class Form(
     atoms: Vector[String],
     bases: Set[String],
-    conjuncts: Map[String, Conjunct],
+    conjuncts: VectorMap[String, Conjunct],
     columns: Map[ExprId, String],
     inputs: Set[InputListing] = Set.empty,
     ordered: Boolean = false,
@@ -116,7 +119,7 @@ private[rules] final case class Form(
   lazy val core: String = Digest.of("core", atoms)
 
   /** `x IS NOT NULL` says nothing new beside a filter that no null passes, and Catalyst infers it here but not there. */
-  lazy val normal: Map[String, Conjunct] =
+  lazy val normal: VectorMap[String, Conjunct] =
     if (!conjuncts.valuesIterator.exists(_.notNull.isDefined)) {
       conjuncts
     } else {

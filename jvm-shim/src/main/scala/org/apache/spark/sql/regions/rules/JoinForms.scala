@@ -32,7 +32,8 @@ private[rules] final class Conjuncts(context: ExpressionContext, digest: Express
       case EqualTo(left, right) if Conjuncts.exact(left.dataType) => Some((digest(left), digest(right)))
       case _ => None
     }
-    Conjunct(own, reads.distinct, strict.result(), notNull, residual = !exists, equal)
+    val told = SimplePredicates(condition, own, digest)
+    Conjunct(own, reads.distinct, strict.result(), notNull, residual = !exists, equal, told)
   }
 
   /** Values that are not null wherever `value` is not. */
@@ -91,8 +92,9 @@ private[rules] final class JoinForms(context: ExpressionContext) {
     ).filtered(conditions(join).map(conjuncts(_)))
   }
 
+  /** Keys first: plain Spark applies the rest to pairs of equal keys. */
   private def conditions(join: Join): Seq[Expression] =
-    join.condition.toSeq.flatMap(condition => ExpressionDigest.flatten[And](condition))
+    join.condition.toSeq.flatMap(ExpressionDigest.flatten[And](_)).sortBy(!_.isInstanceOf[EqualTo])
 
   /** The columns of `a` under the mark `markA`, those of `b` under `markB`. */
   private def scope(a: Form, markA: String, b: Form, markB: String): ExpressionDigest =
@@ -119,7 +121,8 @@ private[rules] final class JoinForms(context: ExpressionContext) {
           reads = c.reads.map(marked),
           strict = c.strict.map(marked),
           notNull = c.notNull.map(marked),
-          equal = c.equal.map { case (one, other) => (marked(one), marked(other)) }
+          equal = c.equal.map { case (one, other) => (marked(one), marked(other)) },
+          told = c.told.map(t => t.copy(conjunct = marked(t.conjunct), column = marked(t.column)))
         )).toSeq
     }
     val all = columns("first", first) ++ columns("second", second)

@@ -1,5 +1,7 @@
 package org.apache.spark.sql.regions.rules
 
+import scala.collection.immutable.VectorMap
+
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
 import org.apache.spark.sql.catalyst.plans.logical._
@@ -187,7 +189,7 @@ private[rules] object OperatorForms {
     Form(
       Vector(atom),
       Set(atom),
-      Map.empty,
+      VectorMap.empty,
       columns,
       inputs = below.flatMap(_.inputs).toSet,
       pruned = below.exists(_.pruned))

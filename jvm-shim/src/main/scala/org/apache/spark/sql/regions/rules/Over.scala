@@ -9,19 +9,22 @@ import org.apache.spark.sql.regions.{Refusal, Signature, SignedNode}
 /** The rows of a node computed from a source that has them already, or more rows and other columns. */
 private[rules] final class Over(definitions: Definitions, conjuncts: String => Option[Conjunct]) {
 
+  /** @param filters of the node, in plain Spark's order */
   def apply(
       node: SignedNode,
+      filters: Seq[String],
       source: LogicalPlan,
       stored: Seq[(String, Attribute)],
       storedConjuncts: Set[String]): Either[Refusal, LogicalPlan] =
     node.signature.flatMap { signature =>
-      try Right(rebuild(node.plan.output, signature, source, stored, storedConjuncts))
+      try Right(rebuild(node.plan.output, signature, filters, source, stored, storedConjuncts))
       catch { case refused: Refused => Left(refused.refusal) }
     }
 
   private def rebuild(
       output: Seq[Attribute],
       signature: Signature,
+      filters: Seq[String],
       source: LogicalPlan,
       stored: Seq[(String, Attribute)],
       storedConjuncts: Set[String]): LogicalPlan = {
@@ -42,7 +45,7 @@ private[rules] final class Over(definitions: Definitions, conjuncts: String => O
         built(digest) = expression
         expression
     }
-    val residual = signature.conjuncts.filterNot(storedConjuncts).map { digest =>
+    val residual = filters.filterNot(storedConjuncts).map { digest =>
       if (!conjuncts(digest).exists(_.residual)) Refused("NOT_COVERED", s"filter $digest")
       build(digest)
     }

@@ -6,10 +6,15 @@ import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.regions._
 
-/** A signed plan; see [[Signer]]. */
+/**
+ * A signed plan; see [[Signer]].
+ *
+ * @param filters of each node, in the order in which plain Spark applies them: one may keep the next from failing
+ */
 final class SignedQuery private[rules] (
     override val nodes: IndexedSeq[SignedNode],
     listings: IndexedSeq[Set[InputListing]],
+    filters: IndexedSeq[Seq[String]],
     definitions: Definitions,
     conjuncts: Map[String, Conjunct],
     private[rules] val rootForm: Option[Form],
@@ -24,6 +29,8 @@ final class SignedQuery private[rules] (
 
   override lazy val equal: Map[String, (String, String)] =
     conjuncts.flatMap { case (digest, conjunct) => conjunct.equal.map(digest -> _) }
+
+  override lazy val predicates: Seq[wire.Predicate] = conjuncts.valuesIterator.flatMap(_.told).toSeq
 
   override lazy val expressions: Map[String, Seq[String]] = {
     val found = mutable.LinkedHashMap[String, Seq[String]]()
@@ -50,7 +57,7 @@ final class SignedQuery private[rules] (
       source: LogicalPlan,
       stored: Seq[(String, Attribute)],
       storedConjuncts: Set[String]): Either[Refusal, LogicalPlan] =
-    rewriting(node, source, stored, storedConjuncts)
+    rewriting(node, filters(node.id), source, stored, storedConjuncts)
 
   /** What to keep of a node: each of its columns once. */
   def storeColumns(node: SignedNode): Seq[(String, Attribute)] =

@@ -40,7 +40,7 @@ object Signer extends Logging {
       survey(plan) match {
         case Left(refusal) =>
           val node = SignedNode(0, plan, Nil, Left(refusal), None)
-          new SignedQuery(Vector(node), Vector(Set.empty), definitions, Map.empty, None, Places.none)
+          new SignedQuery(Vector(node), Vector(Set.empty), Vector(Nil), definitions, Map.empty, None, Places.none)
         case Right(functions) =>
           val python = if (functions.isEmpty) Map.empty[String, Either[Refusal, String]] else udfs.digest(functions)
           val context = new ExpressionContext(definitions, python, floatAggregates)
@@ -94,6 +94,7 @@ private[rules] final class Signing(session: classic.SparkSession, context: Expre
   private val nodes = mutable.ArrayBuffer[SignedNode]()
   private val listings = mutable.ArrayBuffer[Set[InputListing]]()
   private val rounding = mutable.ArrayBuffer[Set[String]]()
+  private val filters = mutable.ArrayBuffer[Seq[String]]()
   private val conjuncts = mutable.HashMap[String, Conjunct]()
 
   def query(plan: LogicalPlan, part: Boolean): SignedQuery = {
@@ -108,13 +109,15 @@ private[rules] final class Signing(session: classic.SparkSession, context: Expre
       if (node.signature.isLeft || node.notStorable.isDefined) node
       else node.copy(notStorable = places.refusal(node.id), asItIs = places.asItIs(node.id))
     }
-    new SignedQuery(known, listings.toVector, context.definitions, conjuncts.toMap, form.toOption, places)
+    new SignedQuery(
+      known, listings.toVector, filters.toVector, context.definitions, conjuncts.toMap, form.toOption, places)
   }
 
   private def sign(plan: LogicalPlan, subqueryRoot: Boolean = false): (Int, Either[Refusal, Form]) = {
     val id = nodes.size
     nodes += null
     listings += Set.empty
+    filters += Nil
     rounding += Set.empty
     val children = plan.children.map(sign(_))
     val subqueries = subqueryPlans(plan).map { inner =>
@@ -139,6 +142,7 @@ private[rules] final class Signing(session: classic.SparkSession, context: Expre
     }
     form.foreach { own =>
       listings(id) = own.inputs
+      filters(id) = own.normal.keys.toSeq
       own.normal.foreach { case (digest, conjunct) => if (!conjuncts.contains(digest)) conjuncts(digest) = conjunct }
     }
     val notStorable = form.toOption.flatMap { own =>
@@ -158,6 +162,7 @@ private[rules] final class Signing(session: classic.SparkSession, context: Expre
       else Left(Refusal("OUTER_REFERENCE", plan.nodeName))
     nodes += SignedNode(id, plan, Nil, signature, Some(Refusal("SUBQUERY_DECIDED")))
     listings += form.inputs
+    filters += form.normal.keys.toSeq
     rounding += form.rounding
     (id, signature.map(_ => form))
   }

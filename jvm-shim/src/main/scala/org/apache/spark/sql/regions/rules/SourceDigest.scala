@@ -2,6 +2,7 @@ package org.apache.spark.sql.regions.rules
 
 import java.util.Locale
 
+import scala.collection.immutable.VectorMap
 import scala.collection.mutable
 import scala.util.control.NonFatal
 
@@ -103,7 +104,7 @@ private[rules] final class SourceDigest(session: classic.SparkSession, seed: Str
     Form(
       Vector(source.atom),
       Set(source.atom),
-      Map.empty,
+      VectorMap.empty,
       plan.output.map(attribute => attribute.exprId -> source.column(attribute.name)).toMap,
       inputs = Set(source.listing),
       parsed = source.parsed
@@ -218,7 +219,7 @@ private[rules] final class SourceDigest(session: classic.SparkSession, seed: Str
   def leaf(content: String, output: Seq[ExprId]): Form = {
     val atom = Digest("leaf", seed, content)
     val columns = output.zipWithIndex.map { case (id, i) => id -> Digest("column", atom, i.toString) }
-    Form(Vector(atom), Set(atom), Map.empty, columns.toMap)
+    Form(Vector(atom), Set(atom), VectorMap.empty, columns.toMap)
   }
 }
 

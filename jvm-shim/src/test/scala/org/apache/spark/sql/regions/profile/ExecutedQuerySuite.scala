@@ -44,6 +44,7 @@ class ExecutedQuerySuite extends munit.FunSuite {
     override def expressions: Map[String, Seq[String]] = Map.empty
     override def conjunctColumns: Map[String, Seq[String]] = Map.empty
     override def equal: Map[String, (String, String)] = Map.empty
+    override def predicates: Seq[wire.Predicate] = Nil
     override def inputs(node: SignedNode): Seq[InputListing] = Nil
     override def over(
         node: SignedNode,

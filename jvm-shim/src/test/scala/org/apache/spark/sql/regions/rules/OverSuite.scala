@@ -1,6 +1,7 @@
 package org.apache.spark.sql.regions.rules
 
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.expressions.{And, Literal}
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan}
 import org.apache.spark.sql.functions
 import org.apache.spark.sql.regions.SignedNode
 import org.apache.spark.sql.{DataFrame, classic}
@@ -208,6 +209,15 @@ class OverSuite extends SignerSuite {
     assertEquals(
       query.over(head, head.plan, crossed, signature.conjuncts.toSet).left.map(_.code),
       Left("TYPE_MISMATCH"))
+  }
+
+  test("filters on top are applied in plain Spark's order") {
+    val numbers = 1 to 9
+    val query = sign(sql(s"select o_id from orders where ${numbers.map(n => s"o_id <> $n").mkString(" and ")}"))
+    val leaf = query.nodes.last
+    val over = query.over(query.nodes.head, leaf.plan, query.storeColumns(leaf), Set.empty).toOption.get
+    val applied = over.collectFirst { case Filter(condition, _) => ExpressionDigest.flatten[And](condition) }.get
+    assertEquals(applied.map(_.collect { case Literal(value: Long, _) => value }), numbers.map(n => Seq(n.toLong)))
   }
 
   test("a column that doubles at each step is refused, not written out") {

@@ -33,7 +33,9 @@ private[rules] object LoadResult extends ReadingApplier[wire.Load] {
       attributes = stored.schema.map(f => AttributeReference(f.name, f.dataType, f.nullable, f.metadata)())
       arranged <- reads.arranged(node, at, stored.layout)
       scan = MaterializedRelation(attributes, stored, attributes.indices, arranged.isDefined)
-      found <- reads.over(node, scan, digests.zip(attributes), action.conjuncts.toSet)
+      // What the query's filters imply is shown of the node that was asked about, not of another one in its place.
+      implied = if (node eq at) action.implied else Nil
+      found <- reads.over(node, scan, digests.zip(attributes), action.conjuncts.toSet -- implied)
       check = (hadoopConf: Configuration) => Entries.check(stored, hadoopConf).left.toOption
     } yield {
       // Of several reads the last is the one that runs, and is to be measured.

@@ -21,17 +21,21 @@ private[rules] object ReadPersisted extends ReadingApplier[wire.ReadPersisted] {
       plan: LogicalPlan,
       action: wire.ReadPersisted): Either[Refusal, LogicalPlan] = {
     query.runtime.counters.add(Counters.recalls)
-    apply(query, node, action.entry, action.release, computes = false)
+    apply(query, node, action.entry, action.release, computes = false, action.implied.toSet)
   }
 
-  /** @param computes the query is the first to read it, and makes it */
+  /**
+   * @param computes the query is the first to read it, and makes it
+   * @param implied filters of what is kept that the node's imply
+   */
   def apply(
       query: Applying,
       node: SignedNode,
       entry: String,
       release: Boolean,
-      computes: Boolean): Either[Refusal, LogicalPlan] =
-    read(query.reads, node, node, entry, computes).map { found =>
+      computes: Boolean,
+      implied: Set[String] = Set.empty): Either[Refusal, LogicalPlan] =
+    read(query.reads, node, node, entry, computes, implied).map { found =>
       query.persists += PersistUse(entry, release)
       found
     }
@@ -47,12 +51,13 @@ private[rules] object ReadPersisted extends ReadingApplier[wire.ReadPersisted] {
       node: SignedNode,
       at: SignedNode,
       entry: String,
-      computes: Boolean): Either[Refusal, LogicalPlan] = {
+      computes: Boolean,
+      implied: Set[String] = Set.empty): Either[Refusal, LogicalPlan] = {
     val persisted = reads.query.runtime.recycling.persisted
     for {
       held <- persisted.get(entry).toRight(Refusal("ENTRY_MISSING", entry))
       arranged <- reads.arranged(node, at, held.layout)
-      found <- reads.over(node, held.relation, held.columns.zip(held.relation.output), held.conjuncts)
+      found <- reads.over(node, held.relation, held.columns.zip(held.relation.output), held.conjuncts -- implied)
       check = (_: Configuration) => persisted.missing(entry)
       // Spark's own relation knows its partitions.
     } yield reads.recycled(node, entry, found, check, arranged.isDefined, None, computes)
