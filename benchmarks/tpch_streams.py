@@ -165,7 +165,7 @@ def replaced(text: str, replacements: Iterable[tuple[str, str]]) -> str:
 
 
 def tpch_streams(options: Options) -> dict[str, Any]:
-    """Seconds of the streams so far over plain Spark's, and how many reads came by which reason."""
+    """Seconds of the streams so far over plain Spark's, and how many reads came by which reason and rule."""
     random = Random(SEED)
     queries = data.tpch_queries()
     by_stream: list[tuple[float, float]] = []
@@ -190,7 +190,8 @@ def tpch_streams(options: Options) -> dict[str, Any]:
             for item in asks:
                 seconds[item] = {side: values(answers, item, side)[0] for side in PAIR}
                 for each in values(answers, item, "plugin", "did")[0].get("actions", ()):
-                    did[f"{each['kind']} {each['reason']}"] += 1
+                    rule = each["detail"] if each["kind"] in ("load", "recall") else ""
+                    did[f"{each['kind']} {each['reason']} {rule}".rstrip()] += 1
             by_stream.append(
                 (sum(seconds[item]["plugin"] for item in asks), sum(seconds[item]["plain"] for item in asks))
             )
