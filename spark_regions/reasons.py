@@ -14,6 +14,7 @@ from types import MappingProxyType
 
 _TAKEN = {
     "BENEFIT": "The expected uses save more than reading and writing cost",
+    "ROLLED_UP": "Groups of a stored aggregate are merged into those of the query",
     "HELD": "The program still refers to this DataFrame and may use it again; given up if writing takes long",
     "SMALL_RESULT": "The few rows at the top of a query; given up if they are many, or were there quickly",
     "SKI_RENTAL": "Recomputing has already cost as much as an entry would have",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from spark_regions.dag.plan import Signature
 from spark_regions.dag.running_statistics import RunningStatistics
+from spark_regions.wire.messages import Grouping
 
 StatisticsKey = tuple[str, str, str]
 NOTHING = RunningStatistics()
@@ -70,6 +71,7 @@ class Entry:
     :param estimated_seconds: what the other uses saved, as their operators were measured in other runs
     :param contradictions: loads in a row that saved much less than predicted
     :param persisted: kept by this application's block manager, and in no catalog
+    :param grouping: of an aggregate's rows
     """
 
     id: str
@@ -97,6 +99,7 @@ class Entry:
     owner_host: str = ""
     owner_pid: int = 0
     persisted: bool = False
+    grouping: Grouping | None = None
 
 
 @dataclass(frozen=True, slots=True)

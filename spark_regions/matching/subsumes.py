@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from spark_regions.dag.plan import Plan, Signature
 from spark_regions.dag.records import Entry
 
 MAX_DEPTH = 64
+ROLLED_UP = "ROLLED_UP"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,8 @@ class Match:
 
     :param residual: conjuncts still to be applied
     :param seconds: to read the entry and apply the rest
+    :param rule: reason code of how it serves, where that is not by its very rows
+    :param functions: of an aggregate that is merged, each to the stored column with its value
     """
 
     node: int
@@ -39,6 +42,8 @@ class Match:
     residual: frozenset[str]
     computed: frozenset[str]
     seconds: float
+    rule: str = ""
+    functions: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

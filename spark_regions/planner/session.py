@@ -216,7 +216,8 @@ class Session:
         cores |= {shared.signature.core for shared in plan.shared}
         stored: list[Entry] = []
         if cores and confs.recycling:
-            stored = self.store.catalog.read(lambda connection: entries_on(connection, cores))
+            bases = {grouping.base for grouping in plan.groupings.values()}
+            stored = self.store.catalog.read(lambda connection: entries_on(connection, cores, bases))
         laps("entries")
         run = self.follower.view(query.number, plan, step)
         entries = (*self.effects.persisted.entries(cores), *stored)

@@ -15,9 +15,12 @@ DEAD_SECONDS = 120.0
 """An application without a heartbeat for so long is dead: its leases and reservations end."""
 
 
-def entries_on(connection: sa.Connection, cores: Iterable[str]) -> list[Entry]:
-    """Pending and committed entries on the cores."""
-    found = connection.execute(_ON, {"cores": sorted(set(cores))})
+def entries_on(connection: sa.Connection, cores: Iterable[str], bases: Iterable[str] = ()) -> list[Entry]:
+    """Pending and committed entries on the cores, and of aggregates of what is on the bases."""
+    found = list(connection.execute(_ON, {"cores": sorted(set(cores))}))
+    if wanted := sorted(set(bases)):
+        known = {row.id for row in found}
+        found += [row for row in connection.execute(_OF, {"bases": wanted}) if row.id not in known]
     return [to_entry(row) for row in found if row.state in ("pending", "committed")]
 
 
@@ -127,3 +130,4 @@ def pull_back_future(connection: sa.Connection, now: float) -> None:
 _USED = sa.select(sa.func.sum(ENTRY.c.bytes))
 # Not by state as well: SQLite would go through all entries of a state.
 _ON = sa.select(ENTRY).where(ENTRY.c.core.in_(sa.bindparam("cores", expanding=True)))
+_OF = sa.select(ENTRY).where(ENTRY.c.base.in_(sa.bindparam("bases", expanding=True)))

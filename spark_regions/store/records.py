@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
+
 from spark_regions.dag.records import Entry, OperatorStatistics
 from spark_regions.dag.running_statistics import RunningStatistics
+from spark_regions.wire.messages import Grouping
 
 _MOMENTS = ("rows", "bytes", "seconds", "total")
 
@@ -60,6 +63,9 @@ def to_entry(row: Any) -> Entry:
     values = dict(row._mapping)
     values["conjuncts"] = frozenset(json.loads(values["conjuncts"]))
     values["columns"] = tuple(json.loads(values["columns"]))
+    del values["base"]
+    text = values["grouping"]
+    values["grouping"] = msgspec.json.decode(text, type=Grouping) if text else None
     return Entry(**values)
 
 
@@ -67,4 +73,6 @@ def from_entry(entry: Entry) -> dict[str, Any]:
     row = {name: getattr(entry, name) for name in Entry.__dataclass_fields__ if name != "persisted"}
     row["conjuncts"] = json.dumps(sorted(entry.conjuncts))
     row["columns"] = json.dumps(entry.columns)
+    row["base"] = entry.grouping.base if entry.grouping else ""
+    row["grouping"] = msgspec.json.encode(entry.grouping).decode() if entry.grouping else ""
     return row

@@ -21,7 +21,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-HEAD = "0007"
+HEAD = "0008"
 METADATA = MetaData(
     naming_convention={
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -163,7 +163,10 @@ ENTRY = Table(
     Column("reason", Text, nullable=False, default=""),
     Column("owner_host", String(256), nullable=False, default=""),
     Column("owner_pid", Integer, nullable=False, default=0),
+    Column("base", _DIGEST, nullable=False, default=""),
+    Column("grouping", Text, nullable=False, default=""),
     Index(None, "core"),
+    Index(None, "base"),
     Index(None, "lineage"),
     Index(None, "state", "bytes"),
 )

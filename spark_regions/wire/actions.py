@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from spark_regions.wire.base import Long, Record
 
 
@@ -10,6 +12,8 @@ class Load(Record, frozen=True, tag="load", tag_field="kind"):
 
     :param saving: seconds
     :param instead: seconds that the node would take
+    :param merged: its groups are merged into the node's
+    :param functions: where they are, each to the column with its value
     """
 
     node: int
@@ -20,6 +24,8 @@ class Load(Record, frozen=True, tag="load", tag_field="kind"):
     saving: float
     instead: float
     reason: str
+    merged: bool = False
+    functions: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class ReadPersisted(Record, frozen=True, tag="recall", tag_field="kind"):

@@ -100,11 +100,33 @@ class Confs(Record, frozen=True):
         return self.recycle and self.strategy != "off"
 
 
+class Grouping(Record, frozen=True):
+    """What an aggregate is made of, so that one with more groups can serve one with fewer; docs/rollup.md.
+
+    :param base: core of its input
+    :param conjuncts: filters of its input that are none of its groups
+    :param keys: values that it groups by
+    :param functions: to the column with the function's value
+    :param parts: of each function, those whose values over parts of a group give its value; none where there are none
+    :param values: what a function reads that does not see how often a value comes
+    :param refusal: of the first function with neither
+    """
+
+    base: str
+    conjuncts: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    functions: dict[str, str] = msgspec.field(default_factory=dict)
+    parts: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    values: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    refusal: Why | None = None
+
+
 class PlanNode(Record, frozen=True):
     """
     :param lineage: None where the node has no identifier, and `refusal` says why
     :param row_bytes: estimated width
     :param source_bytes: of a leaf, as its source counts it
+    :param grouping: of an aggregate
     """
 
     id: int
@@ -119,6 +141,7 @@ class PlanNode(Record, frozen=True):
     refusal: Why | None = None
     row_bytes: float = 0.0
     source_bytes: Long | None = None
+    grouping: Grouping | None = None
 
 
 class SharedFrame(Record, frozen=True):

@@ -29,6 +29,7 @@ final class SignedQuery private[rules] (
     val found = mutable.LinkedHashMap[String, Seq[String]]()
     val open = mutable.Queue[String]()
     nodes.foreach(_.signature.foreach(open ++= _.columns))
+    nodes.foreach(_.grouping.foreach(open ++= _.reads))
     open ++= conjuncts.valuesIterator.filter(_.residual).flatMap(_.reads)
     open ++= equal.valuesIterator.flatMap { case (one, other) => Seq(one, other) }
     while (open.nonEmpty) {
@@ -51,6 +52,17 @@ final class SignedQuery private[rules] (
       stored: Seq[(String, Attribute)],
       storedConjuncts: Set[String]): Either[Refusal, LogicalPlan] =
     rewriting(node, source, stored, storedConjuncts)
+
+  /** An aggregate's groups, filtered, from a source with more of them. */
+  private[rules] def groups(
+      node: SignedNode,
+      grouping: Grouping,
+      columns: Seq[(Attribute, String)],
+      source: LogicalPlan,
+      stored: Seq[(String, Attribute)],
+      storedConjuncts: Set[String]): Either[Refusal, LogicalPlan] = node.signature.flatMap { signature =>
+    rewriting(columns, (signature.conjuncts ++ grouping.conjuncts).distinct, source, stored, storedConjuncts)
+  }
 
   /** What to keep of a node: each of its columns once. */
   def storeColumns(node: SignedNode): Seq[(String, Attribute)] =

@@ -144,8 +144,9 @@ private[rules] final class Signing(session: classic.SparkSession, context: Expre
     val notStorable = form.toOption.flatMap { own =>
       OperatorForms.notStorable(plan, own).orElse(own.inputs.iterator.flatMap(_.unsettled).nextOption())
     }
-    nodes(id) =
-      SignedNode(id, plan, (children ++ subqueries).map(_._1), signature, notStorable, known = sources.known(plan))
+    nodes(id) = SignedNode(
+      id, plan, (children ++ subqueries).map(_._1), signature, notStorable, known = sources.known(plan),
+      grouping = form.toOption.flatMap(_.grouping).filter(_ => plan.isInstanceOf[Aggregate]))
     (id, signature.flatMap(_ => form))
   }
 
