@@ -8,7 +8,7 @@ from functools import cached_property
 
 from spark_regions.dag.digests import shape
 from spark_regions.errors import InvalidRequest
-from spark_regions.wire.messages import Grouping, PlanNode, RanNode, RepeatedNodes, SharedFrame, SignedQuery
+from spark_regions.wire.messages import Grouping, GrownEntry, PlanNode, RanNode, RepeatedNodes, SharedFrame, SignedQuery
 
 MAX_NODES = 20_000
 ROW_ORDER = "ROW_ORDER"
@@ -37,6 +37,7 @@ class Node:
     :param operator: as Spark calls it; a source is "Scan" and its name
     :param source_bytes: of a source, as Spark estimates it
     :param grouping: of an aggregate
+    :param grown: stored aggregates that lack some of its files
     """
 
     id: int
@@ -49,6 +50,7 @@ class Node:
     row_bytes: float
     source_bytes: float | None = None
     grouping: Grouping | None = None
+    grown: tuple[GrownEntry, ...] = ()
 
     @property
     def kind(self) -> str:
@@ -239,6 +241,7 @@ def _node(told: PlanNode) -> Node:
         row_bytes=told.row_bytes,
         source_bytes=None if told.source_bytes is None else float(told.source_bytes),
         grouping=told.grouping,
+        grown=told.grown,
     )
 
 

@@ -40,7 +40,7 @@ def rolls_up(plan: Plan, node: Signature, wanted: Grouping, entry: Entry) -> Rol
     stored group, and a group has only rows that are in one group of the query, with equal values of all that filters
     and keys read. That holds since
 
-    - the core of the inputs is the same, and each filter of the entry's input, and on its groups, is one of the query's;
+    - the core of the inputs is the same, and each filter of the entry's input and on its groups is one of the query's;
     - filters that the query has beyond those, and its keys, are computed from stored columns that have digests of the
       *input's* values: only grouping columns have, where grouping gives back the very bits;
     - a function's value comes of its parts' (which, the driver says), or of values that all rows of a stored group

@@ -10,6 +10,7 @@ from spark_regions.dag.records import Entry
 
 MAX_DEPTH = 64
 ROLLED_UP = "ROLLED_UP"
+REFRESHED = "REFRESHED"
 
 
 @dataclass(frozen=True, slots=True)

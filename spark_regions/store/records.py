@@ -63,7 +63,8 @@ def to_entry(row: Any) -> Entry:
     values = dict(row._mapping)
     values["conjuncts"] = frozenset(json.loads(values["conjuncts"]))
     values["columns"] = tuple(json.loads(values["columns"]))
-    del values["base"]
+    for name in ("base", "grows", "growth"):
+        del values[name]
     text = values["grouping"]
     values["grouping"] = msgspec.json.decode(text, type=Grouping) if text else None
     return Entry(**values)

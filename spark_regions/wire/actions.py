@@ -13,7 +13,8 @@ class Load(Record, frozen=True, tag="load", tag_field="kind"):
     :param saving: seconds
     :param instead: seconds that the node would take
     :param merged: its groups are merged into the node's
-    :param functions: where they are, each to the column with its value
+    :param refreshed: they are merged with those of files that the entry lacks
+    :param functions: where its groups alone are merged, each to the column with its value
     """
 
     node: int
@@ -25,6 +26,7 @@ class Load(Record, frozen=True, tag="load", tag_field="kind"):
     instead: float
     reason: str
     merged: bool = False
+    refreshed: bool = False
     functions: dict[str, str] = msgspec.field(default_factory=dict)
 
 

@@ -121,12 +121,40 @@ class Grouping(Record, frozen=True):
     refusal: Why | None = None
 
 
+class Growth(Record, frozen=True):
+    """What tells a stored aggregate where the files of its relations are taken out; docs/growing.md.
+
+    :param identity: of its plan
+    :param columns: keys and functions, to the stored columns
+    :param files: by relation, a digest of each file
+    """
+
+    identity: str
+    columns: dict[str, str] = msgspec.field(default_factory=dict)
+    files: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+
+
+class GrownEntry(Record, frozen=True):
+    """A stored aggregate that lacks some files of one relation.
+
+    :param bytes: of these files
+    :param whole: of all files of the relation
+    :param nodes: from the relation up to the aggregate, which work on the new rows only
+    """
+
+    entry: str
+    bytes: Long
+    whole: Long
+    nodes: tuple[int, ...] = ()
+
+
 class PlanNode(Record, frozen=True):
     """
     :param lineage: None where the node has no identifier, and `refusal` says why
     :param row_bytes: estimated width
     :param source_bytes: of a leaf, as its source counts it
     :param grouping: of an aggregate
+    :param grown: stored aggregates that lack some of its files
     """
 
     id: int
@@ -142,6 +170,7 @@ class PlanNode(Record, frozen=True):
     row_bytes: float = 0.0
     source_bytes: Long | None = None
     grouping: Grouping | None = None
+    grown: tuple[GrownEntry, ...] = ()
 
 
 class SharedFrame(Record, frozen=True):
@@ -380,6 +409,18 @@ class FoundWritten(Answered, frozen=True, tag="written"):
     """:param found: by listing"""
 
     found: dict[str, WrittenFiles] = msgspec.field(default_factory=dict)
+
+
+class FindGrown(Asked, frozen=True, tag="grown"):
+    """:param identities: of aggregates whose relations' files are taken out"""
+
+    identities: Annotated[tuple[str, ...], msgspec.Meta(max_length=100)]
+
+
+class FoundGrown(Answered, frozen=True, tag="grown"):
+    """:param found: by entry"""
+
+    found: dict[str, Growth] = msgspec.field(default_factory=dict)
 
 
 # A stage is about to run.
@@ -632,7 +673,10 @@ class Verified(Told, frozen=True, tag="verified"):
 
 
 class Committed(Told, frozen=True, tag="committed"):
-    """An entry's manifest is on disk."""
+    """An entry's manifest is on disk.
+
+    :param growth: of an aggregate that may be brought up to date
+    """
 
     entry: str
     query: Long
@@ -640,6 +684,7 @@ class Committed(Told, frozen=True, tag="committed"):
     bytes: Long
     files: int = 0
     seconds: float = 0.0
+    growth: Growth | None = None
 
 
 class Abandoned(Told, frozen=True, tag="abandoned"):
@@ -729,7 +774,7 @@ class End(Told, frozen=True, tag="end"):
     """The regular end of the application."""
 
 
-Request = Hello | Decide | DecideAgain | Announce | DigestFunctions | FindWritten | DecideSkew | Status
+Request = Hello | Decide | DecideAgain | Announce | DigestFunctions | FindWritten | FindGrown | DecideSkew | Status
 Event = (
     Executed
     | Verified
@@ -752,8 +797,19 @@ ANSWERS: dict[type[Asked], type[Answered]] = {
     Announce: BatchPlan,
     DigestFunctions: FunctionDigests,
     FindWritten: FoundWritten,
+    FindGrown: FoundGrown,
     DecideSkew: SkewDecision,
     Status: StatusAnswer,
 }
 """What each request is answered with, where it is not an `ErrorAnswer`."""
-Answer = HelloAnswer | ErrorAnswer | Decision | BatchPlan | FunctionDigests | FoundWritten | SkewDecision | StatusAnswer
+Answer = (
+    HelloAnswer
+    | ErrorAnswer
+    | Decision
+    | BatchPlan
+    | FunctionDigests
+    | FoundWritten
+    | FoundGrown
+    | SkewDecision
+    | StatusAnswer
+)

@@ -4,8 +4,9 @@ A plan is one node a line, indented below its parent: `1 Join sales(a, b) where 
 `20 bytes` (of a row) behind. What the graph has seen: `Join sales(a, b): 4 s, 1 MB, 1000 rows, 2 times`. An entry:
 `e1 sales(a, b) where f: 1 MB, 5 s, 2 reads`. A DataFrame: `s0 at 1 sales(a, b, c): seen 2, held, 30 bytes`. A repeated
 subplan: `2, 5 sales(a, b)`. What was measured of choices: `load sales(a): -0.5 s, 3 runs`; what is `off`: rows' names.
-Every filter reads column `a`. An aggregate: `totals of sales by a, b where f: sum, mean = sum + count, spread = none`, with the columns
-`totals.sum` and so on. Names of operators' rows stand for digests.
+Every filter reads column `a`. An aggregate: `totals of sales by a, b where f: sum, mean = sum + count, spread = none`,
+with the columns `totals.sum` and so on. What lacks files: `1 e1 20 of 100 by 2, 3` (node, entry, bytes, and nodes on
+the way). Names of operators' rows stand for digests.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from spark_regions.runs.recorded_query import Measured, RecordedQuery, query_par
 from spark_regions.runs.run_planner import RunPlanner
 from spark_regions.runs.run_view import RunView
 from spark_regions.stats.plain_runs import outcome
-from spark_regions.wire.messages import Grouping, QueryTop, Why
+from spark_regions.wire.messages import Grouping, GrownEntry, QueryTop, Why
 
 ROWS = re.compile(
     r"(?P<core>\w+)\((?P<columns>[^)]*)\)(?: where (?P<filters>[\w, ]+?))?"
@@ -47,7 +48,10 @@ PATIENT_SECONDS = 60.0
 def question(case: Mapping[str, Any]) -> Question:
     """The question of a case of a fixture file."""
     groupings = dict(map(_grouping, case.get("groupings", ())))
+    grown = list(map(_grown, case.get("grown", ())))
     tree = _grouped(plan(case["plan"], case.get("shared", ()), case.get("repeated", ())), groupings)
+    nodes = {n: replace(each, grown=tuple(g for at, g in grown if at == n)) for n, each in tree.nodes.items()}
+    tree = replace(tree, nodes=nodes)
     confs = Confs(**({"max_bytes": 10**9} | case.get("confs", {})))
     entries = tuple(_entry(line) for line in case.get("entries", ()))
     entries = tuple(replace(each, grouping=groupings.get(each.core)) for each in entries)
@@ -169,7 +173,9 @@ def _entry(line: str) -> Entry:
 
 def _grouping(line: str) -> tuple[str, Grouping]:
     head, _, calls = line.partition(": ")
-    core, base, keys, filters = re.match(r"(\w+) of (\w+) by ([\w, ]*?)(?: where ([\w, ]+))?$", head).groups()  # type: ignore[union-attr]
+    told = re.match(r"(\w+) of (\w+) by ([\w, ]*?)(?: where ([\w, ]+))?$", head)
+    assert told, f"no aggregate: {line!r}"
+    core, base, keys, filters = told.groups()
     functions: dict[str, str] = {}
     parts: dict[str, tuple[str, ...]] = {}
     values: dict[str, tuple[str, ...]] = {}
@@ -185,6 +191,13 @@ def _grouping(line: str) -> tuple[str, Grouping]:
             parts[name] = tuple(made.split(" + ")) if made else (name,)
     named = tuple(filter(None, keys.split(", ")))
     return core, Grouping(base, tuple(filters.split(", ")) if filters else (), named, functions, parts, values, refusal)
+
+
+def _grown(line: str) -> tuple[int, GrownEntry]:
+    told = re.match(r"(\d+) (\w+) (\d+) of (\d+) by ([\d, ]+)", line)
+    assert told, f"nothing grown: {line!r}"
+    node, entry, added, whole, way = told.groups()
+    return int(node), GrownEntry(entry, int(added), int(whole), tuple(map(int, way.split(", "))))
 
 
 def _grouped(tree: Plan, groupings: Mapping[str, Grouping]) -> Plan:

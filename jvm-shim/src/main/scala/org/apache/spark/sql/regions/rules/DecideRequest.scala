@@ -20,18 +20,20 @@ private[rules] object DecideRequest {
       shared: Seq[SharedPoint],
       offered: Int,
       repeated: Seq[RepeatedSubplan],
-      subquery: Boolean = false): wire.Decide = {
+      subquery: Boolean = false,
+      grown: Map[Int, Seq[wire.GrownEntry]] = Map.empty): wire.Decide = {
     val conf = session.sessionState.conf
     wire.Decide(
       query,
       wire.SignedQuery(
-        signed.nodes.map(node),
+        signed.nodes.map(n => node(n).copy(grown = grown.getOrElse(n.id, Nil))),
         root = 0,
         signed.expressions,
         signed.conjunctColumns,
         signed.equal,
         shared.map(frame),
-        repeated.map(group)),
+        repeated.map(group)
+      ),
       wire.Confs(
         strategy = conf.getConf(RegionsConf.recycleStrategy),
         maxBytes = conf.getConf(RegionsConf.recycleMaxBytes),

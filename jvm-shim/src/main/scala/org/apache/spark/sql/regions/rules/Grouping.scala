@@ -143,9 +143,10 @@ private[regions] object Merge {
       case _ if lost => None
       case DecimalType.Fixed(digits, scale) if digits <= 8 =>
         val unscaled = average.copy(child = UnscaledValue(average.child))
-        Some(merged(
-          unscaled, UnscaledValue(_),
-          mean => Cast(Divide(mean, Literal(math.pow(10.0, scale)), legacy), average.dataType)))
+        Some(
+          merged(
+            unscaled, UnscaledValue(_),
+            mean => Cast(Divide(mean, Literal(math.pow(10.0, scale)), legacy), average.dataType)))
       case DecimalType.Fixed(digits, _) if digits <= 11 => None
       case _: DecimalType | _: NumericType => Some(merged(average, identity, identity))
       case _ => None
@@ -169,7 +170,8 @@ private[regions] object Merge {
   private def as(function: AggregateFunction, value: Expression): Expression =
     if (value.dataType == function.dataType) value else Cast(value, function.dataType)
 
-  private def types(function: AggregateFunction): String = function.children.map(_.dataType.catalogString).mkString(", ")
+  private def types(function: AggregateFunction): String =
+    function.children.map(_.dataType.catalogString).mkString(", ")
 }
 
 /** Groups of a stored aggregate merged into those of the query's. */
@@ -197,11 +199,15 @@ private[rules] object RollUp {
       read: Read): Either[Refusal, (LogicalPlan, Seq[(String, Attribute)])] = {
     val keys = grouping.keys.distinctBy(_.digest).map(key => key -> attribute(key.expression))
     val calls = grouping.calls.map(call => call -> over(call, stored))
-    calls.collectFirst { case (_, Left(refusal)) => refusal }.toLeft(calls.collect { case (call, Right(o)) => call -> o })
+    calls.collectFirst { case (_, Left(refusal)) => refusal }.toLeft(
+      calls.collect { case (call, Right(o)) => call -> o })
       .flatMap { over =>
         val groups = keys.map { case (key, a) => Alias(key.expression, a.name)(a.exprId) } ++ over.flatMap(_._2.groups)
-        val finer = Aggregate(groups.map(_.child), groups ++ over.flatMap(_._2.parts), aggregate.child)
-        read(keys.map { case (key, a) => a -> key.digest } ++ over.flatMap(_._2.columns), finer).map { rows =>
+        val columns = keys.map { case (key, a) => a -> key.digest } ++ over.flatMap(_._2.columns)
+        // In the order of the columns: either plan may give the rows.
+        val values = (groups ++ over.flatMap(_._2.parts)).map(value => value.exprId -> value).toMap
+        val finer = Aggregate(groups.map(_.child), columns.map { case (a, _) => values(a.exprId) }, aggregate.child)
+        read(columns, finer).map { rows =>
           val results = over.flatMap(_._2.calls).map(call => call.resultId -> Alias(call, "merged")())
           val result = results.toMap
           val merged = Aggregate(keys.map(_._2), keys.map(_._2) ++ results.map(_._2), rows)
@@ -220,13 +226,15 @@ private[rules] object RollUp {
       case (Right((merge, digests)), _) if digests.forall(stored.contains) =>
         val parts = merge.parts.map(part => part -> attribute(part))
         val whole = merge.merge(parts.map(_._2)).map(f => MergedAggregate(complete(f)))
-        Right(Merging(
-          parts.map(_._2).zip(digests.map(stored)),
-          Nil,
-          parts.map { case (part, a) => Alias(complete(part).copy(filter = grouped.call.filter), a.name)(a.exprId) },
-          whole.flatMap(_.calls),
-          merge.value(whole.map(_.value))
-        ))
+        Right(
+          Merging(
+            parts.map(_._2).zip(digests.map(stored)),
+            Nil,
+            parts.map { case (part, a) => Alias(complete(part).copy(filter = grouped.call.filter), a.name)(a.exprId) },
+            whole.flatMap(_.calls),
+            merge.value(
+              whole.map(_.value))
+          ))
       case (_, Some(digests)) =>
         val read = grouped.call.aggregateFunction.children.filterNot(_.isInstanceOf[Literal])
         val values = read.map(child => child -> attribute(child))

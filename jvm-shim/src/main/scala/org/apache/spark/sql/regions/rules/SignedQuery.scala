@@ -13,8 +13,17 @@ final class SignedQuery private[rules] (
     definitions: Definitions,
     conjuncts: Map[String, Conjunct],
     private[rules] val rootForm: Option[Form],
-    private[rules] val places: Places)
+    private[rules] val places: Places,
+    grows: SignedNode => Option[Growing])
     extends SignedPlan {
+
+  private val growths = mutable.HashMap.empty[Int, Option[Growing]]
+
+  /** An aggregate that may be stored of fewer files. */
+  private[rules] def growing(node: SignedNode): Option[Growing] = growths.getOrElseUpdate(node.id, grows(node))
+
+  /** By node and entry, what is stored of fewer files. */
+  private[rules] var grown: Map[(Int, String), Grown] = Map.empty
 
   private val rewriting = new Over(definitions, conjuncts.get)
 
@@ -56,12 +65,12 @@ final class SignedQuery private[rules] (
   /** An aggregate's groups, filtered, from a source with more of them. */
   private[rules] def groups(
       node: SignedNode,
-      grouping: Grouping,
       columns: Seq[(Attribute, String)],
       source: LogicalPlan,
       stored: Seq[(String, Attribute)],
       storedConjuncts: Set[String]): Either[Refusal, LogicalPlan] = node.signature.flatMap { signature =>
-    rewriting(columns, (signature.conjuncts ++ grouping.conjuncts).distinct, source, stored, storedConjuncts)
+    val filters = signature.conjuncts ++ node.grouping.toSeq.flatMap(_.conjuncts)
+    rewriting(columns, filters.distinct, source, stored, storedConjuncts)
   }
 
   /** What to keep of a node: each of its columns once. */

@@ -50,7 +50,8 @@ private[rules] object LoadResult extends ReadingApplier[wire.Load] {
       check = (hadoopConf: Configuration) => Entries.check(stored, hadoopConf).left.toOption
       columns = digests.zip(attributes)
       found <-
-        if (action.merged) reads.rolledUp(node, scan, columns, action, check)
+        if (action.refreshed) reads.refreshed(node, scan, columns, entry, check)
+        else if (action.merged) reads.rolledUp(node, scan, columns, action, check)
         else reads.over(node, scan, columns, action.conjuncts.toSet).map {
           reads.recycled(node, entry, _, check, arranged.isDefined, arranged)
         }
