@@ -8,7 +8,16 @@ from functools import cached_property
 
 from spark_regions.dag.digests import shape
 from spark_regions.errors import InvalidRequest
-from spark_regions.wire.messages import PlanNode, Predicate, RanNode, RepeatedNodes, SharedFrame, SignedQuery
+from spark_regions.wire.messages import (
+    Grouping,
+    GrownEntry,
+    PlanNode,
+    Predicate,
+    RanNode,
+    RepeatedNodes,
+    SharedFrame,
+    SignedQuery,
+)
 
 MAX_NODES = 20_000
 ROW_ORDER = "ROW_ORDER"
@@ -36,6 +45,8 @@ class Node:
     """
     :param operator: as Spark calls it; a source is "Scan" and its name
     :param source_bytes: of a source, as Spark estimates it
+    :param grouping: of an aggregate
+    :param grown: stored aggregates that lack some of its files
     """
 
     id: int
@@ -47,6 +58,8 @@ class Node:
     session: bool
     row_bytes: float
     source_bytes: float | None = None
+    grouping: Grouping | None = None
+    grown: tuple[GrownEntry, ...] = ()
 
     @property
     def kind(self) -> str:
@@ -112,7 +125,7 @@ class CandidateDataFrame:
     inputs: tuple[tuple[str, float], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan:
     """A tree of nodes, in pre-order.
 
@@ -172,6 +185,11 @@ class Plan:
                 found.add(parent)
                 parent = self.parents.get(parent)
         return found
+
+    @cached_property
+    def groupings(self) -> Mapping[str, Grouping]:
+        """By the aggregate's core, which projections and filters above it share."""
+        return {node.signature.core: node.grouping for node in self.nodes.values() if node.signature and node.grouping}
 
     def edges(self) -> Iterator[tuple[str, str]]:
         """Steps from one lineage to the next above it; the top one steps to "".
@@ -240,6 +258,8 @@ def _node(told: PlanNode) -> Node:
         session=told.session,
         row_bytes=told.row_bytes,
         source_bytes=None if told.source_bytes is None else float(told.source_bytes),
+        grouping=told.grouping,
+        grown=told.grown,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from spark_regions.dag.plan import Signature
 from spark_regions.dag.running_statistics import RunningStatistics
-from spark_regions.wire.messages import Predicate
+from spark_regions.wire.messages import Grouping, Predicate
 
 StatisticsKey = tuple[str, str, str]
 NOTHING = RunningStatistics()
@@ -72,6 +72,7 @@ class Entry:
     :param contradictions: loads in a row that saved much less than predicted
     :param persisted: kept by this application's block manager, and in no catalog
     :param predicates: what its simple filters say
+    :param grouping: of an aggregate's rows
     """
 
     id: str
@@ -100,6 +101,7 @@ class Entry:
     owner_pid: int = 0
     persisted: bool = False
     predicates: tuple[Predicate, ...] = ()
+    grouping: Grouping | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from spark_regions.effects.open_queries import Loaded, OpenQuery
 from spark_regions.effects.pending_writes import PendingWrite, PendingWrites
 from spark_regions.effects.persisted import PersistedResult, PersistedResults
 from spark_regions.errors import CatalogBusy
-from spark_regions.matching.subsumes import Match
+from spark_regions.matching.subsumes import REFRESHED, ROLLED_UP, Match
 from spark_regions.store.admission import make_room, reservation
 from spark_regions.store.store import Admit, Run, Store
 from spark_regions.wire import actions as wire
@@ -227,9 +227,13 @@ def _load(question: Question, draft: Draft, query: OpenQuery, match: Match, reas
     instead = saved + match.seconds
     before = query.loads.get(entry.id, Loaded())
     query.loads[entry.id] = Loaded((*before.nodes, match.node), before.predicted + saved, before.instead + instead)
+    merged = entry.grouping if match.rule == ROLLED_UP else None
+    refreshed = match.rule == REFRESHED
+    conjuncts = entry.conjuncts.union(merged.conjuncts) if merged else entry.conjuncts
     return wire.Load(
-        match.node, entry.id, entry.location, entry.columns, tuple(sorted(entry.conjuncts)), round(saved, 4),
+        match.node, entry.id, entry.location, entry.columns, tuple(sorted(conjuncts)), round(saved, 4),
         round(instead - question.rates.read_overhead_seconds, 4), reason, match.rule, tuple(sorted(match.implied)),
+        refreshed or merged is not None, refreshed, dict(match.functions),
     )  # fmt: skip
 
 

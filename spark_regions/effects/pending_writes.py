@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from spark_regions.dag.records import Entry
 from spark_regions.decision.question import Question
 from spark_regions.decision.values import MaterializationCandidate
+from spark_regions.matching.rolls_up import stored_grouping
 from spark_regions.store.admission import reservation
 
 OUTGROWN = 4
@@ -93,6 +94,7 @@ class PendingWrites:
         unknown = max(budget // (4 if candidate.first_use else 16), 1)
         size = reservation(candidate.bytes, budget) if candidate.bytes else unknown
         signed = candidate.signature
+        grouping = question.plan.groupings.get(signed.core)
         return Entry(
             id="", lineage=signed.lineage, core=signed.core, conjuncts=signed.conjuncts,
             # A column that the plan gives twice is written once.
@@ -101,4 +103,5 @@ class PendingWrites:
             recompute_seconds=recompute, application=application, query=query,
             operator=question.plan.nodes[candidate.node].operator[:128], reason=reason,
             predicates=question.plan.predicates_of(signed.conjuncts),
+            grouping=stored_grouping(grouping, signed.columns) if grouping else None,
         )  # fmt: skip

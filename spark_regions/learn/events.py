@@ -78,7 +78,7 @@ class Learning:
                 # Most of what tasks hold in memory is given up, and the catalog never hears of it.
                 entry, budget = write.unreserved
                 outcome = self.store.admit_late(dataclasses.replace(entry, bytes=size, recompute_seconds=took), budget)
-            outcome = outcome or self.store.commit(name, rows, size, seconds, supersedes)
+            outcome = outcome or self.store.commit(name, rows, size, seconds, supersedes, event.growth)
             if outcome:
                 log.warning("entry %s was written and dropped: %s", name, outcome)
                 return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from spark_regions.dag.plan import Plan, Signature
 from spark_regions.dag.records import Entry
@@ -11,6 +11,8 @@ from spark_regions.matching.implies import implied
 from spark_regions.wire.messages import Predicate
 
 MAX_DEPTH = 64
+ROLLED_UP = "ROLLED_UP"
+REFRESHED = "REFRESHED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,8 @@ class Match:
     :param residual: conjuncts still to be applied
     :param seconds: to read the entry and apply the rest
     :param implied: conjuncts of the entry that those of the node imply
+    :param merging: reason code of how an aggregate serves whose groups are merged
+    :param functions: of an aggregate that is merged, each to the stored column with its value
     """
 
     node: int
@@ -43,11 +47,13 @@ class Match:
     computed: frozenset[str]
     seconds: float
     implied: frozenset[str] = frozenset()
+    merging: str = ""
+    functions: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def rule(self) -> str:
         """The rule of docs/containment.md by which the entry serves: a code of `reasons`."""
-        return "IMPLIED" if self.implied else "FILTERED" if self.residual else "SAME_ROWS"
+        return self.merging or ("IMPLIED" if self.implied else "FILTERED" if self.residual else "SAME_ROWS")
 
 
 @dataclass(frozen=True, slots=True)

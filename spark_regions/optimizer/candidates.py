@@ -46,7 +46,7 @@ def eligible_nodes(plan: Plan, matches: Mapping[int, Match]) -> frozenset[int]:
         if node.signature is None or not node.storable or node.session or not node.children:
             continue
         served = matches.get(number)
-        if same_as_source(plan, number) or (served and not served.residual and not served.computed):
+        if same_as_source(plan, number) or (served and not (served.residual or served.computed or served.merging)):
             continue
         found.add(number)
     return frozenset(found)

@@ -35,7 +35,7 @@ def choose(question: Question, draft: Draft) -> Draft:
     saved |= _within(question.plain_seconds, {number: saved[number] for number in selection.loads})
     return replace(
         draft,
-        loads=selection.loads,
+        loads={number: draft.matches[number].merging or reason for number, reason in selection.loads.items()},
         saved=saved,
         stores=selection.stores,
         first_uses=selection.first_uses,

@@ -6,12 +6,13 @@ from collections import Counter
 
 from spark_regions.decision.draft import Draft
 from spark_regions.decision.question import Question
+from spark_regions.matching.subsumes import REFRESHED
 
 
 def violation(question: Question, draft: Draft) -> str | None:
     """Which invariant does not hold, with the nodes; None where all do.
 
-    - nothing below a load, or at it, is acted on: it does not run
+    - nothing below a load, or at it, is acted on: it does not run; but what is brought up to date is stored as well
     - at most one action stores or keeps the rows of a node, or of a DataFrame in its place
     - no two subplans that are computed once have a node in common
     - no result is larger than the budget of the level at which it is kept
@@ -23,7 +24,8 @@ def violation(question: Question, draft: Draft) -> str | None:
     made = [(each.node, each.ref) for each in (*stored, *draft.persists)]
     made += [(each.node, each.ref) for each in draft.keeps]
     shared = [number for each in draft.shares for number in each.nodes]
-    idle = plan.under(draft.loads)
+    renewed = {number for number in draft.loads if draft.matches[number].rule == REFRESHED} if draft.matches else set()
+    idle = plan.under(draft.loads) - (renewed & {node for node, _ in made})
     below_loads = idle & {*(node for node, _ in made), *shared} | {
         number for number in draft.loads if plan.above([number]) & draft.loads.keys()
     }

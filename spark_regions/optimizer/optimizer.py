@@ -25,6 +25,9 @@ from spark_regions.optimizer.number_regions import number_regions
 from spark_regions.optimizer.persist import persist
 from spark_regions.optimizer.price import price
 from spark_regions.optimizer.prune import prune
+from spark_regions.optimizer.refresh import refresh
+from spark_regions.optimizer.renew import renew
+from spark_regions.optimizer.roll_up import roll_up
 from spark_regions.optimizer.share import share
 from spark_regions.optimizer.small_result import small_result
 from spark_regions.optimizer.widen import widen
@@ -38,11 +41,14 @@ PASSES: tuple[Pass, ...] = (
     follow,
     estimate,
     match,
+    roll_up,
+    refresh,
     price,
     candidates,
     widen,
     fit,
     choose,
+    renew,
     first_use,
     small_result,
     account,

@@ -99,6 +99,8 @@ class Service:
                 return self._answered(message, lambda: self._announce(message))
             case told.DigestFunctions():
                 return self._answered(message, lambda: self._digest(message))
+            case told.FindGrown():
+                return self._answered(message, lambda: self._grown(message))
             case told.FindWritten():
                 return self._answered(message, lambda: self._written(message))
             case told.DecideSkew():
@@ -239,6 +241,9 @@ class Service:
     def _written(self, message: told.FindWritten) -> told.FoundWritten:
         return told.FoundWritten(self.session.store.written(message.listings) if self.session else {})
 
+    def _grown(self, message: told.FindGrown) -> told.FoundGrown:
+        return told.FoundGrown(self.session.store.grown(message.identities) if self.session else {})
+
     def _skew(self, message: told.DecideSkew) -> told.SkewDecision:
         from spark_regions.planner.skew import counted, decide_skew, learned
 
@@ -366,7 +371,8 @@ def _rehearse(session: Session) -> None:
     frame = told.SharedFrame("", 0, "", "")
     plan = parse_plan(told.SignedQuery((told.PlanNode(0, lineage="", core=""),), shared=(frame,)))
     session.graph.view(plan, 1)
-    session.store.catalog.read(lambda connection: entries_on(connection, [""]))
+    session.store.catalog.read(lambda connection: entries_on(connection, [""], [""], [""]))
+    session.store.grown([""])
     session.store.written([""])
 
 

@@ -216,7 +216,9 @@ class Session:
         cores |= {shared.signature.core for shared in plan.shared}
         stored: list[Entry] = []
         if cores and confs.recycling:
-            stored = self.store.catalog.read(lambda connection: entries_on(connection, cores))
+            grown = {each.entry for node in plan.nodes.values() for each in node.grown}
+            bases = {grouping.base for grouping in plan.groupings.values()}
+            stored = self.store.catalog.read(lambda connection: entries_on(connection, cores, bases, grown))
         laps("entries")
         run = self.follower.view(query.number, plan, step)
         entries = (*self.effects.persisted.entries(cores), *stored)

@@ -2,23 +2,45 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+import msgspec
 import sqlalchemy as sa
 
 from spark_regions.dag.records import Entry
 from spark_regions.store.records import from_entry, to_entry
 from spark_regions.store.schema import ENTRY, LEASE, RUN
+from spark_regions.wire.messages import Growth
 
+NEWEST = 3
+"""So many entries of one aggregate are looked at for one that can be brought up to date."""
 DEAD_SECONDS = 120.0
 """An application without a heartbeat for so long is dead: its leases and reservations end."""
 
 
-def entries_on(connection: sa.Connection, cores: Iterable[str]) -> list[Entry]:
-    """Pending and committed entries on the cores."""
-    found = connection.execute(_ON, {"cores": sorted(set(cores))})
-    return [to_entry(row) for row in found if row.state in ("pending", "committed")]
+def entries_on(
+    connection: sa.Connection, cores: Iterable[str], bases: Iterable[str] = (), names: Iterable[str] = ()
+) -> list[Entry]:
+    """Pending and committed entries on the cores, of aggregates of what is on the bases, and of these names."""
+    found = {row.id: row for row in connection.execute(_ON, {"cores": sorted(set(cores))})}
+    if wanted := sorted(set(bases)):
+        found |= {row.id: row for row in connection.execute(_OF, {"bases": wanted})}
+    if named := sorted(set(names)):
+        found |= {row.id: row for row in connection.execute(_NAMED, {"names": named})}
+    return [to_entry(row) for row in found.values() if row.state in ("pending", "committed")]
+
+
+def growths(connection: sa.Connection, identities: Iterable[str]) -> dict[str, Growth]:
+    """By entry, of the newest committed aggregates of each identity."""
+    found: dict[str, Growth] = {}
+    times: Counter[str] = Counter()
+    for row in connection.execute(_GROWS, {"identities": sorted(set(identities))}):
+        times[row.grows] += 1
+        if times[row.grows] <= NEWEST:
+            found[row.id] = msgspec.json.decode(row.growth, type=Growth)
+    return found
 
 
 def all_entries(connection: sa.Connection) -> list[Entry]:
@@ -127,3 +149,10 @@ def pull_back_future(connection: sa.Connection, now: float) -> None:
 _USED = sa.select(sa.func.sum(ENTRY.c.bytes))
 # Not by state as well: SQLite would go through all entries of a state.
 _ON = sa.select(ENTRY).where(ENTRY.c.core.in_(sa.bindparam("cores", expanding=True)))
+_GROWS = (
+    sa.select(ENTRY.c.id, ENTRY.c.grows, ENTRY.c.growth)
+    .where(ENTRY.c.grows.in_(sa.bindparam("identities", expanding=True)), ENTRY.c.state == "committed")
+    .order_by(ENTRY.c.created.desc())
+)
+_NAMED = sa.select(ENTRY).where(ENTRY.c.id.in_(sa.bindparam("names", expanding=True)))
+_OF = sa.select(ENTRY).where(ENTRY.c.base.in_(sa.bindparam("bases", expanding=True)))

@@ -9,7 +9,7 @@ import msgspec
 
 from spark_regions.dag.records import Entry, OperatorStatistics
 from spark_regions.dag.running_statistics import RunningStatistics
-from spark_regions.wire.messages import Predicate
+from spark_regions.wire.messages import Grouping, Predicate
 
 _MOMENTS = ("rows", "bytes", "seconds", "total")
 
@@ -64,6 +64,10 @@ def to_entry(row: Any) -> Entry:
     values["conjuncts"] = frozenset(json.loads(values["conjuncts"]))
     values["columns"] = tuple(json.loads(values["columns"]))
     values["predicates"] = msgspec.json.decode(values["predicates"], type=tuple[Predicate, ...])
+    for name in ("base", "grows", "growth"):
+        del values[name]
+    text = values["grouping"]
+    values["grouping"] = msgspec.json.decode(text, type=Grouping) if text else None
     return Entry(**values)
 
 
@@ -72,4 +76,6 @@ def from_entry(entry: Entry) -> dict[str, Any]:
     row["conjuncts"] = json.dumps(sorted(entry.conjuncts))
     row["columns"] = json.dumps(entry.columns)
     row["predicates"] = msgspec.json.encode(entry.predicates).decode()
+    row["base"] = entry.grouping.base if entry.grouping else ""
+    row["grouping"] = msgspec.json.encode(entry.grouping).decode() if entry.grouping else ""
     return row

@@ -164,7 +164,13 @@ ENTRY = Table(
     Column("reason", Text, nullable=False, default=""),
     Column("owner_host", String(256), nullable=False, default=""),
     Column("owner_pid", Integer, nullable=False, default=0),
+    Column("base", _DIGEST, nullable=False, default=""),
+    Column("grouping", Text, nullable=False, default=""),
+    Column("grows", _DIGEST, nullable=False, default=""),
+    Column("growth", Text, nullable=False, default=""),
     Index(None, "core"),
+    Index(None, "base"),
+    Index(None, "grows"),
     Index(None, "lineage"),
     Index(None, "state", "bytes"),
 )

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+import msgspec
 import sqlalchemy as sa
 
 from spark_regions.dag.records import Entry
@@ -19,7 +20,7 @@ from spark_regions.store.files import delete_entry, leftovers
 from spark_regions.store.opening import StoreLocation
 from spark_regions.store.schema import ENTRY, RUN
 from spark_regions.store.written import keep_written, written_of
-from spark_regions.wire.messages import WrittenFiles
+from spark_regions.wire.messages import Growth, WrittenFiles
 
 LEFTOVER_SECONDS = 3600.0
 MOST_ENTRIES = 100_000
@@ -174,11 +175,18 @@ class Store:
         return refused.get(entry.id, "")
 
     def commit(
-        self, name: str, rows: int, size: int, seconds: float, superseded: Callable[[Entry, Entry], bool]
+        self,
+        name: str,
+        rows: int,
+        size: int,
+        seconds: float,
+        superseded: Callable[[Entry, Entry], bool],
+        growth: Growth | None = None,
     ) -> str:
         """The entry's manifest is on disk.
 
         :param superseded: whether the new entry (first) replaces another one
+        :param growth: of an aggregate that may be brought up to date
         :returns: "" or the reason why the entry was dropped
         """
         now = self.clock()
@@ -191,6 +199,10 @@ class Store:
             if size > entry.bytes:
                 records.mark_evicted(connection, [name], "OVER_BUDGET")
                 return "OVER_BUDGET", [name]
+            if growth is not None:
+                kept = {value: column for value, column in growth.columns.items() if column in entry.columns}
+                text = msgspec.json.encode(msgspec.structs.replace(growth, columns=kept)).decode()
+                records.update(connection, name, grows=growth.identity, growth=text)
             committed = replace(entry, rows=rows, bytes=size)
             others = [other for other in records.entries_on(connection, [entry.core]) if other.state == "committed"]
             old = [other.id for other in others if superseded(committed, other)]
@@ -222,6 +234,10 @@ class Store:
             return found
 
         self._remove_unleased(self.catalog.write(work, seconds))
+
+    def grown(self, identities: Iterable[str]) -> dict[str, Growth]:
+        """By entry, stored aggregates of these identities."""
+        return self.catalog.read(lambda connection: records.growths(connection, identities))
 
     def written(self, listings: Iterable[str]) -> dict[str, WrittenFiles]:
         """Those of the listings whose files a write is known of."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from spark_regions.wire.base import Long, Record
 
 
@@ -12,6 +14,9 @@ class Load(Record, frozen=True, tag="load", tag_field="kind"):
     :param instead: seconds that the node would take
     :param rule: by which it serves the node, a code of `reasons`
     :param implied: of `conjuncts`, those that the node does not have, but its own imply
+    :param merged: its groups are merged into the node's
+    :param refreshed: they are merged with those of files that the entry lacks
+    :param functions: where its groups alone are merged, each to the column with its value
     """
 
     node: int
@@ -24,6 +29,9 @@ class Load(Record, frozen=True, tag="load", tag_field="kind"):
     reason: str
     rule: str = ""
     implied: tuple[str, ...] = ()
+    merged: bool = False
+    refreshed: bool = False
+    functions: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class ReadPersisted(Record, frozen=True, tag="recall", tag_field="kind"):

@@ -100,11 +100,61 @@ class Confs(Record, frozen=True):
         return self.recycle and self.strategy != "off"
 
 
+class Grouping(Record, frozen=True):
+    """What an aggregate is made of, so that one with more groups can serve one with fewer; docs/rollup.md.
+
+    :param base: core of its input
+    :param conjuncts: filters of its input that are none of its groups
+    :param keys: values that it groups by
+    :param functions: to the column with the function's value
+    :param parts: of each function, those whose values over parts of a group give its value; none where there are none
+    :param values: what a function reads that does not see how often a value comes
+    :param refusal: of the first function with neither
+    """
+
+    base: str
+    conjuncts: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    functions: dict[str, str] = msgspec.field(default_factory=dict)
+    parts: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    values: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    refusal: Why | None = None
+
+
+class Growth(Record, frozen=True):
+    """What tells a stored aggregate where the files of its relations are taken out; docs/growing.md.
+
+    :param identity: of its plan
+    :param columns: keys and functions, to the stored columns
+    :param files: by relation, a digest of each file
+    """
+
+    identity: str
+    columns: dict[str, str] = msgspec.field(default_factory=dict)
+    files: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+
+
+class GrownEntry(Record, frozen=True):
+    """A stored aggregate that lacks some files of one relation.
+
+    :param bytes: of these files
+    :param whole: of all files of the relation
+    :param nodes: from the relation up to the aggregate, which work on the new rows only
+    """
+
+    entry: str
+    bytes: Long
+    whole: Long
+    nodes: tuple[int, ...] = ()
+
+
 class PlanNode(Record, frozen=True):
     """
     :param lineage: None where the node has no identifier, and `refusal` says why
     :param row_bytes: estimated width
     :param source_bytes: of a leaf, as its source counts it
+    :param grouping: of an aggregate
+    :param grown: stored aggregates that lack some of its files
     """
 
     id: int
@@ -119,6 +169,8 @@ class PlanNode(Record, frozen=True):
     refusal: Why | None = None
     row_bytes: float = 0.0
     source_bytes: Long | None = None
+    grouping: Grouping | None = None
+    grown: tuple[GrownEntry, ...] = ()
 
 
 class SharedFrame(Record, frozen=True):
@@ -387,6 +439,18 @@ class FoundWritten(Answered, frozen=True, tag="written"):
     found: dict[str, WrittenFiles] = msgspec.field(default_factory=dict)
 
 
+class FindGrown(Asked, frozen=True, tag="grown"):
+    """:param identities: of aggregates whose relations' files are taken out"""
+
+    identities: Annotated[tuple[str, ...], msgspec.Meta(max_length=100)]
+
+
+class FoundGrown(Answered, frozen=True, tag="grown"):
+    """:param found: by entry"""
+
+    found: dict[str, Growth] = msgspec.field(default_factory=dict)
+
+
 # A stage is about to run.
 
 
@@ -637,7 +701,10 @@ class Verified(Told, frozen=True, tag="verified"):
 
 
 class Committed(Told, frozen=True, tag="committed"):
-    """An entry's manifest is on disk."""
+    """An entry's manifest is on disk.
+
+    :param growth: of an aggregate that may be brought up to date
+    """
 
     entry: str
     query: Long
@@ -645,6 +712,7 @@ class Committed(Told, frozen=True, tag="committed"):
     bytes: Long
     files: int = 0
     seconds: float = 0.0
+    growth: Growth | None = None
 
 
 class Abandoned(Told, frozen=True, tag="abandoned"):
@@ -734,7 +802,7 @@ class End(Told, frozen=True, tag="end"):
     """The regular end of the application."""
 
 
-Request = Hello | Decide | DecideAgain | Announce | DigestFunctions | FindWritten | DecideSkew | Status
+Request = Hello | Decide | DecideAgain | Announce | DigestFunctions | FindWritten | FindGrown | DecideSkew | Status
 Event = (
     Executed
     | Verified
@@ -757,8 +825,19 @@ ANSWERS: dict[type[Asked], type[Answered]] = {
     Announce: BatchPlan,
     DigestFunctions: FunctionDigests,
     FindWritten: FoundWritten,
+    FindGrown: FoundGrown,
     DecideSkew: SkewDecision,
     Status: StatusAnswer,
 }
 """What each request is answered with, where it is not an `ErrorAnswer`."""
-Answer = HelloAnswer | ErrorAnswer | Decision | BatchPlan | FunctionDigests | FoundWritten | SkewDecision | StatusAnswer
+Answer = (
+    HelloAnswer
+    | ErrorAnswer
+    | Decision
+    | BatchPlan
+    | FunctionDigests
+    | FoundWritten
+    | FoundGrown
+    | SkewDecision
+    | StatusAnswer
+)

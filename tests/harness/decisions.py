@@ -4,7 +4,9 @@ A plan is one node a line, indented below its parent: `1 Join sales(a, b) where 
 `20 bytes` (of a row) behind. What the graph has seen: `Join sales(a, b): 4 s, 1 MB, 1000 rows, 2 times`. An entry:
 `e1 sales(a, b) where f: 1 MB, 5 s, 2 reads`. A DataFrame: `s0 at 1 sales(a, b, c): seen 2, held, 30 bytes`. A repeated
 subplan: `2, 5 sales(a, b)`. What was measured of choices: `load sales(a): -0.5 s, 3 runs`; what is `off`: rows' names.
-Every filter reads column `a`; one like `b>=5` is a simple one, of integers. Names of operators' rows stand for digests.
+Every filter reads column `a`; one like `b>=5` is a simple one, of integers. An aggregate: `totals of sales by a, b
+where f: sum, mean = sum + count, spread = none`, with the columns `totals.sum` and so on. What lacks files:
+`1 e1 20 of 100 by 2, 3` (node, entry, bytes, and nodes on the way). Names of operators' rows stand for digests.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from spark_regions.runs.recorded_query import Measured, RecordedQuery, query_par
 from spark_regions.runs.run_planner import RunPlanner
 from spark_regions.runs.run_view import RunView
 from spark_regions.stats.plain_runs import outcome
-from spark_regions.wire.messages import Comparison, Predicate, QueryTop
+from spark_regions.wire.messages import Comparison, Grouping, GrownEntry, Predicate, QueryTop, Why
 
 ROWS = re.compile(
     r"(?P<core>\w+)\((?P<columns>[^)]*)\)(?: where (?P<filters>[\w, <>=]+?))?"
@@ -46,9 +48,14 @@ PATIENT_SECONDS = 60.0
 
 def question(case: Mapping[str, Any]) -> Question:
     """The question of a case of a fixture file."""
-    tree = plan(case["plan"], case.get("shared", ()), case.get("repeated", ()))
+    groupings = dict(map(_grouping, case.get("groupings", ())))
+    grown = list(map(_grown, case.get("grown", ())))
+    tree = _grouped(plan(case["plan"], case.get("shared", ()), case.get("repeated", ())), groupings)
+    nodes = {n: replace(each, grown=tuple(g for at, g in grown if at == n)) for n, each in tree.nodes.items()}
+    tree = replace(tree, nodes=nodes)
     confs = Confs(**({"max_bytes": 10**9} | case.get("confs", {})))
     entries = tuple(_entry(line) for line in case.get("entries", ()))
+    entries = tuple(replace(each, grouping=groupings.get(each.core)) for each in entries)
     unordered = frozenset((int(node), str(name)) for node, name in case.get("unordered", ()))
     view = _view(case)
     run = _run(case["run"], tree, confs) if "run" in case else None
@@ -119,7 +126,8 @@ def shown(question: Question, draft: Draft) -> list[str]:
     names = {node.signature.lineage: n for n, node in question.plan.nodes.items() if node.signature}
     found += [f"probability {names[each]} {p:.2f}" for each, p in draft.probabilities.items() if p]
     found += [
-        f"match {n} {m.entry.id} {m.seconds:.2f} s{' IMPLIED' if m.implied else ''}" for n, m in draft.matches.items()
+        f"match {n} {m.entry.id} {m.seconds:.2f} s{'' if m.rule in ('SAME_ROWS', 'FILTERED') else f' {m.rule}'}"
+        for n, m in draft.matches.items()
     ]
     found += [f"gain {n} {gain:.2f} s" for n, gain in draft.gains.items()]
     found += [f"eligible {', '.join(map(str, sorted(draft.eligible)))}"] if draft.eligible else []
@@ -177,6 +185,46 @@ def _entry(line: str) -> Entry:
         contradictions=int(_number(rest, "disappointments", 0)), persisted="persisted" in rest,
         uses=int(_number(rest, "reads", 0)), predicates=_simple(signed.conjuncts),
     )  # fmt: skip
+
+
+def _grouping(line: str) -> tuple[str, Grouping]:
+    head, _, calls = line.partition(": ")
+    told = re.match(r"(\w+) of (\w+) by ([\w, ]*?)(?: where ([\w, ]+))?$", head)
+    assert told, f"no aggregate: {line!r}"
+    core, base, keys, filters = told.groups()
+    functions: dict[str, str] = {}
+    parts: dict[str, tuple[str, ...]] = {}
+    values: dict[str, tuple[str, ...]] = {}
+    refusal = None
+    for call in filter(None, calls.split(", ")):
+        name, _, made = call.partition(" = ")
+        functions[name] = f"{core}.{name}"
+        if made == "none":
+            refusal = Why("NOT_MERGEABLE", name)
+        elif made.startswith("distinct "):
+            values[name] = (made.removeprefix("distinct "),)
+        else:
+            parts[name] = tuple(made.split(" + ")) if made else (name,)
+    named = tuple(filter(None, keys.split(", ")))
+    return core, Grouping(base, tuple(filters.split(", ")) if filters else (), named, functions, parts, values, refusal)
+
+
+def _grown(line: str) -> tuple[int, GrownEntry]:
+    told = re.match(r"(\d+) (\w+) (\d+) of (\d+) by ([\d, ]+)", line)
+    assert told, f"nothing grown: {line!r}"
+    node, entry, added, whole, way = told.groups()
+    return int(node), GrownEntry(entry, int(added), int(whole), tuple(map(int, way.split(", "))))
+
+
+def _grouped(tree: Plan, groupings: Mapping[str, Grouping]) -> Plan:
+    nodes = {
+        number: replace(node, grouping=groupings.get(node.signature.core))
+        if node.signature and node.operator == "Aggregate"
+        else node
+        for number, node in tree.nodes.items()
+    }
+    filters = {each for grouping in groupings.values() for each in grouping.conjuncts}
+    return replace(tree, nodes=nodes, conjunct_columns={**tree.conjunct_columns, **dict.fromkeys(filters, ("a",))})
 
 
 def _view(case: Mapping[str, Any]) -> GraphView:

@@ -73,6 +73,9 @@ def _renamed(message: dict[str, Any], stored: Iterable[str], names: dict[str, st
     if name is not None and name.startswith("e") and name not in names:
         names[name] = next((each for each in stored if each not in names.values()), name)
     loads = [each | {"entry": names.get(each["entry"], each["entry"])} for each in message.get("loads", ())]
+    if "plan" in message:
+        for grown in (each for node in message["plan"]["nodes"] for each in node.get("grown", ())):
+            grown["entry"] = names.get(grown["entry"], grown["entry"])
     return message | ({"entry": names.get(name, name)} if name else {}) | ({"loads": loads} if loads else {})
 
 

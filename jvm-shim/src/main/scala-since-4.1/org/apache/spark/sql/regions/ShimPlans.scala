@@ -2,7 +2,7 @@ package org.apache.spark.sql.regions
 
 import org.apache.spark.api.python.PythonEvalType
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.expressions.aggregate.Sum
+import org.apache.spark.sql.catalyst.expressions.aggregate.{Average, Sum}
 import org.apache.spark.sql.catalyst.plans.logical.{LimitAll, LogicalPlan}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.python.ArrowAggregatePythonExec
@@ -17,6 +17,12 @@ private[regions] trait ShimPlans {
 
   def outerAttrs(subquery: SubqueryExpression): Seq[Expression] = subquery.getOuterAttrs
   def evalMode(sum: Sum): EvalMode.Value = sum.evalContext.evalMode
+
+  /** The sum that has the average's state, as the analyzer makes it. */
+  def sumOf(average: Average): Sum = {
+    val sum = Sum(average.child)
+    sum.copy(evalContext = sum.evalContext.copy(evalMode = average.evalMode))
+  }
 
   /** What `Sum`, `Add` and `Multiply` take as the last argument. */
   def arithmetic(mode: EvalMode.Value): NumericEvalContext = NumericEvalContext(mode, allowDecimalPrecisionLoss = true)

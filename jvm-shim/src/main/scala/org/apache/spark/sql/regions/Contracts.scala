@@ -4,6 +4,7 @@ import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.regions.exec.Layout
+import org.apache.spark.sql.regions.rules.Grouping
 import org.apache.spark.sql.regions.wire.{Answer, Codec, Event, Request}
 
 /** Why something was not done: a stable `code` of the table in `spark_regions/reasons.py`, and its arguments. */
@@ -26,6 +27,7 @@ final case class Signature(core: String, conjuncts: Seq[String], columns: Seq[St
  * @param notStorable why the node may not be stored although it has a signature
  * @param asItIs whether only its very rows may be read in its place, not more of them, to be filtered
  * @param known of a source that Spark wrote: by what
+ * @param grouping of an aggregate
  */
 final case class SignedNode(
     id: Int,
@@ -34,7 +36,8 @@ final case class SignedNode(
     signature: Either[Refusal, Signature],
     notStorable: Option[Refusal],
     asItIs: Boolean = false,
-    known: String = "") {
+    known: String = "",
+    grouping: Option[Grouping] = None) {
 
   /** What people know it by: a source by its name, anything else as Spark calls it. */
   def operator: String = SourceName.of(plan).getOrElse(plan.nodeName)

@@ -94,12 +94,12 @@ final class Recycling(
   }
 
   /** Called on the store's own thread when a store has ended, well or not. */
-  def stored(query: Long, outcome: StoreOutcome): Unit = outcome match {
+  def stored(query: Long, outcome: StoreOutcome, growth: Option[wire.Growth] = None): Unit = outcome match {
     case Committed(entry, rows, bytes, files, seconds) =>
       counters.add(Counters.commits)
       note(query, "committed", entry, "COMMITTED", s"$rows rows, $bytes bytes in $files files")
       events.entry(entry, "committed", query, rows, bytes, files, seconds)
-      planner.observe(wire.Committed(entry, query, rows, bytes, files, seconds))
+      planner.observe(wire.Committed(entry, query, rows, bytes, files, seconds, growth))
     case Abandoned(entry, reason) =>
       counters.add(Counters.abandons)
       note(query, "abandoned", entry, reason.code, reason.detail)

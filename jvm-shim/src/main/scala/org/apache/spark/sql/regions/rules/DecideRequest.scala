@@ -20,12 +20,13 @@ private[rules] object DecideRequest {
       shared: Seq[SharedPoint],
       offered: Int,
       repeated: Seq[RepeatedSubplan],
-      subquery: Boolean = false): wire.Decide = {
+      subquery: Boolean = false,
+      grown: Map[Int, Seq[wire.GrownEntry]] = Map.empty): wire.Decide = {
     val conf = session.sessionState.conf
     wire.Decide(
       query,
       wire.SignedQuery(
-        signed.nodes.map(node),
+        signed.nodes.map(n => node(n).copy(grown = grown.getOrElse(n.id, Nil))),
         root = 0,
         signed.expressions,
         signed.conjunctColumns,
@@ -106,10 +107,24 @@ private[rules] object DecideRequest {
           columns = s.columns,
           storable = own.isEmpty,
           session = refusal.exists(_.code == "TYPE_NOT_STORABLE"),
-          refusal = refusal.map(why)
+          refusal = refusal.map(why),
+          grouping = n.grouping.map(grouping)
         )
       case Left(refusal) => common.copy(refusal = Some(why(refusal)))
     }
+  }
+
+  private def grouping(g: Grouping): wire.Grouping = {
+    val lacking = g.calls.find(call => call.merge.isLeft && call.values.isEmpty)
+    wire.Grouping(
+      g.base,
+      g.conjuncts,
+      g.keys.map(_.digest).distinct,
+      g.calls.map(call => call.function -> call.column).toMap,
+      g.calls.flatMap(call => call.merge.toOption.map(call.function -> _._2)).toMap,
+      g.calls.flatMap(call => call.values.map(call.function -> _)).toMap,
+      lacking.flatMap(_.merge.left.toOption).map(why)
+    )
   }
 
   /** Bytes of a relation as the source counts them, with all of its columns. */

@@ -103,6 +103,7 @@ private[rules] final case class Conjunct(
  * @param ordered an order of rows that somebody asked for
  * @param pruned a runtime filter may have removed rows that a join above removes anyway
  * @param parsed rows of a text file of which no column is chosen yet
+ * @param grouping of an aggregate, at the aggregate itself
  * @param rounding what it holds of aggregates whose last digits depend on the order of rows; the signer adds those below
  */
 private[rules] final case class Form(
@@ -114,7 +115,8 @@ private[rules] final case class Form(
     ordered: Boolean = false,
     pruned: Boolean = false,
     parsed: Boolean = false,
-    rounding: Set[String] = Set.empty) {
+    rounding: Set[String] = Set.empty,
+    grouping: Option[Grouping] = None) {
 
   lazy val core: String = Digest.of("core", atoms)
 

@@ -120,6 +120,11 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
     val cores = signed.nodes.flatMap(_.signature.toOption.map(_.core)).toSet
     notes.lap("commits")(Stores.awaitCommits(Deciding.commitMillis, cores))
     val repeated = notes.lap("repeated")(repeatedIn(signed, order))
+    if (conf.getConf(RegionsConf.recycleEnabled) && conf.getConf(RegionsConf.recycleStrategy) != "off") {
+      val deadline = DecideRequest.deadlineMillis(session, signed)
+      val refused = notes.lap("grown")(Growths.find(runtime.planner, signed, deadline))
+      refused.foreach { case (node, refusal) => notes.decline(node.id, node.operator, refusal) }
+    }
     ask(new Deciding.Question(session, runtime, signed, order, frames, repeated), 0, Nil, Policy.mostAsks)
   }
 
@@ -138,7 +143,8 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
     // The planner has the plan from the first time on.
     val whole = Option.unless(sent)(
       notes.lap("request") {
-        DecideRequest(session, runtime, query, signed, shared, offers, repeated, subquery)
+        val grown = signed.grown.toSeq.groupMap(_._1._1)(_._2.told(signed.nodes))
+        DecideRequest(session, runtime, query, signed, shared, offers, repeated, subquery, grown)
       })
     val began = System.nanoTime()
     val deadline = math.max(DecideRequest.deadlineMillis(session, signed), runtime.adaptiveDeadline.millis)

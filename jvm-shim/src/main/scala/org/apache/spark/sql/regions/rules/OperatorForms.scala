@@ -2,7 +2,7 @@ package org.apache.spark.sql.regions.rules
 
 import scala.collection.immutable.VectorMap
 
-import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
+import org.apache.spark.sql.catalyst.expressions.{Grouping => _, Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.LogicalRDD
@@ -83,7 +83,8 @@ private[rules] final class OperatorForms(context: ExpressionContext, sources: So
       child: Form): Form = {
     checkParsed(plan, child)
     val digest = digester(child)
-    val functions = new AggregateDigest(context.floatAggregates, digest)
+    val floats = context.floatAggregates
+    val functions = new AggregateDigest(floats, digest)
     val keys = grouping.map(digest(_))
     grouping.find(key => ValueDigest.hasEqualButDifferent(key.dataType)).foreach(k => Refused("ORDER_DEPENDENT", k.sql))
     val exact = grouping.zip(keys).collect { case (key, d) if ValueDigest.groupsExactly(key.dataType) => d }.toSet
@@ -94,15 +95,17 @@ private[rules] final class OperatorForms(context: ExpressionContext, sources: So
     val values = grouping.zip(keys).map { case (key, d) =>
       key.canonicalized -> (if (exact(d)) d else Digest("group", atom, d))
     }.toMap
+    def column(function: String): String = Digest("aggregated", atom, function)
     val result = new ExpressionDigest(
       context,
       child.columns.get,
       {
-        case call: AggregateExpression => Digest("aggregated", atom, functions(call))
+        case call: AggregateExpression => column(functions(call))
         case key if values.nonEmpty => values.getOrElse(key.canonicalized, null)
         case _ => null
       }
     )
+    val grouped = grouping.zip(keys).map { case (key, d) => GroupedKey(key, d, values(key.canonicalized)) }
     Form(
       Vector(atom),
       child.bases + atom,
@@ -110,6 +113,8 @@ private[rules] final class OperatorForms(context: ExpressionContext, sources: So
       outputs.map(named => named.exprId -> result(named)).toMap,
       inputs = child.inputs,
       pruned = child.pruned,
+      grouping = Some(
+        Grouping(outputs, child.core, kept.keys.toSeq.sorted, grouped, column, digest(_), functions(_), floats)),
       rounding = if (outputs.exists(AggregateDigest.rounds(_))) Set(rounding(child, kept, keys)) else Set.empty
     )
   }

@@ -4,7 +4,7 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.expressions.{Alias, And, Attribute, AttributeSet, Expression, NamedExpression}
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project}
-import org.apache.spark.sql.regions.{Refusal, Signature, SignedNode}
+import org.apache.spark.sql.regions.{Refusal, SignedNode}
 
 /** The rows of a node computed from a source that has them already, or more rows and other columns. */
 private[rules] final class Over(definitions: Definitions, conjuncts: String => Option[Conjunct]) {
@@ -17,18 +17,26 @@ private[rules] final class Over(definitions: Definitions, conjuncts: String => O
       stored: Seq[(String, Attribute)],
       storedConjuncts: Set[String]): Either[Refusal, LogicalPlan] =
     node.signature.flatMap { signature =>
-      try Right(rebuild(node.plan.output, signature, filters, source, stored, storedConjuncts))
-      catch { case refused: Refused => Left(refused.refusal) }
+      apply(node.plan.output.zip(signature.columns), filters, source, stored, storedConjuncts)
     }
 
+  /** @param columns what to compute, with the digests */
+  def apply(
+      columns: Seq[(Attribute, String)],
+      wanted: Seq[String],
+      source: LogicalPlan,
+      stored: Seq[(String, Attribute)],
+      storedConjuncts: Set[String]): Either[Refusal, LogicalPlan] =
+    try Right(rebuild(columns, wanted, source, stored, storedConjuncts))
+    catch { case refused: Refused => Left(refused.refusal) }
+
   private def rebuild(
-      output: Seq[Attribute],
-      signature: Signature,
-      filters: Seq[String],
+      columns: Seq[(Attribute, String)],
+      wanted: Seq[String],
       source: LogicalPlan,
       stored: Seq[(String, Attribute)],
       storedConjuncts: Set[String]): LogicalPlan = {
-    val foreign = storedConjuncts -- signature.conjuncts
+    val foreign = storedConjuncts -- wanted
     if (foreign.nonEmpty) Refused("NOT_COVERED", s"stored rows lack those that ${foreign.min} filters out")
     val built = mutable.HashMap[String, Expression]() ++ stored
     val same = standIns(built.keySet.toSet, storedConjuncts)
@@ -45,12 +53,11 @@ private[rules] final class Over(definitions: Definitions, conjuncts: String => O
         built(digest) = expression
         expression
     }
-    val residual = filters.filterNot(storedConjuncts).map { digest =>
+    val residual = wanted.filterNot(storedConjuncts).map { digest =>
       if (!conjuncts(digest).exists(_.residual)) Refused("NOT_COVERED", s"filter $digest")
       build(digest)
     }
     val filtered = residual.reduceOption(And).fold(source)(Filter(_, source))
-    val columns = output.zip(signature.columns)
     Project(columns.map { case (attribute, digest) => named(attribute, build(digest), source.outputSet) }, filtered)
   }
 

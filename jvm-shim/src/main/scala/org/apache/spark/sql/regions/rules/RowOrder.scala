@@ -99,6 +99,9 @@ private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan) {
   /** Whether nobody sees another order of the node's rows: not in this query, or each run of plain Spark has its own. */
   def free(node: SignedNode): Boolean = any || hidden(node) || !repeats(node)
 
+  /** Whether the node's rows may come in any order: also where there is one. */
+  def freeOrSingle(node: SignedNode): Boolean = RowOrder.single(node.plan) || free(node)
+
   /** Whether rows that were stored as `stored` can be read in the place of the node. */
   def fits(node: SignedNode, stored: Option[StoredLayout]): Boolean =
     free(node) || stored.flatMap(arranged(node, _)).isDefined

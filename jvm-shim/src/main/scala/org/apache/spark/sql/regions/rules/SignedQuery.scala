@@ -18,8 +18,17 @@ final class SignedQuery private[rules] (
     definitions: Definitions,
     conjuncts: Map[String, Conjunct],
     private[rules] val rootForm: Option[Form],
-    private[rules] val places: Places)
+    private[rules] val places: Places,
+    grows: SignedNode => Option[Growing])
     extends SignedPlan {
+
+  private val growths = mutable.HashMap.empty[Int, Option[Growing]]
+
+  /** An aggregate that may be stored of fewer files. */
+  private[rules] def growing(node: SignedNode): Option[Growing] = growths.getOrElseUpdate(node.id, grows(node))
+
+  /** By node and entry, what is stored of fewer files. */
+  private[rules] var grown: Map[(Int, String), Grown] = Map.empty
 
   private val rewriting = new Over(definitions, conjuncts.get)
 
@@ -36,6 +45,7 @@ final class SignedQuery private[rules] (
     val found = mutable.LinkedHashMap[String, Seq[String]]()
     val open = mutable.Queue[String]()
     nodes.foreach(_.signature.foreach(open ++= _.columns))
+    nodes.foreach(_.grouping.foreach(open ++= _.reads))
     open ++= conjuncts.valuesIterator.filter(_.residual).flatMap(_.reads)
     open ++= equal.valuesIterator.flatMap { case (one, other) => Seq(one, other) }
     while (open.nonEmpty) {
@@ -58,6 +68,17 @@ final class SignedQuery private[rules] (
       stored: Seq[(String, Attribute)],
       storedConjuncts: Set[String]): Either[Refusal, LogicalPlan] =
     rewriting(node, filters(node.id), source, stored, storedConjuncts)
+
+  /** An aggregate's groups, filtered, from a source with more of them. */
+  private[rules] def groups(
+      node: SignedNode,
+      columns: Seq[(Attribute, String)],
+      source: LogicalPlan,
+      stored: Seq[(String, Attribute)],
+      storedConjuncts: Set[String]): Either[Refusal, LogicalPlan] = node.signature.flatMap { _ =>
+    val wanted = filters(node.id) ++ node.grouping.toSeq.flatMap(_.conjuncts)
+    rewriting(columns, wanted.distinct, source, stored, storedConjuncts)
+  }
 
   /** What to keep of a node: each of its columns once. */
   def storeColumns(node: SignedNode): Seq[(String, Attribute)] =

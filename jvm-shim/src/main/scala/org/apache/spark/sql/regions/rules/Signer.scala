@@ -40,7 +40,8 @@ object Signer extends Logging {
       survey(plan) match {
         case Left(refusal) =>
           val node = SignedNode(0, plan, Nil, Left(refusal), None)
-          new SignedQuery(Vector(node), Vector(Set.empty), Vector(Nil), definitions, Map.empty, None, Places.none)
+          new SignedQuery(
+            Vector(node), Vector(Set.empty), Vector(Nil), definitions, Map.empty, None, Places.none, _ => None)
         case Right(functions) =>
           val python = if (functions.isEmpty) Map.empty[String, Either[Refusal, String]] else udfs.digest(functions)
           val context = new ExpressionContext(definitions, python, floatAggregates)
@@ -88,8 +89,12 @@ object Signer extends Logging {
 }
 
 /** One walk over one plan. */
-private[rules] final class Signing(session: classic.SparkSession, context: ExpressionContext, written: KnownFiles) {
-  private val sources = new SourceDigest(session, ResultConfs.seed(session), written)
+private[rules] final class Signing(
+    session: classic.SparkSession,
+    context: ExpressionContext,
+    written: KnownFiles,
+    unlisted: Boolean = false) {
+  private val sources = new SourceDigest(session, ResultConfs.seed(session), written, unlisted)
   private val operators = new OperatorForms(context, sources)
   private val nodes = mutable.ArrayBuffer[SignedNode]()
   private val listings = mutable.ArrayBuffer[Set[InputListing]]()
@@ -110,8 +115,17 @@ private[rules] final class Signing(session: classic.SparkSession, context: Expre
       else node.copy(notStorable = places.refusal(node.id), asItIs = places.asItIs(node.id))
     }
     new SignedQuery(
-      known, listings.toVector, filters.toVector, context.definitions, conjuncts.toMap, form.toOption, places)
+      known, listings.toVector, filters.toVector, context.definitions, conjuncts.toMap, form.toOption, places,
+      Growing.of(_, sources.filesOf, withoutFiles))
   }
+
+  /** A plan's form with the files of all relations taken out, and what these are then. */
+  private def withoutFiles(plan: LogicalPlan): Option[(Form, HadoopFsRelation => Option[String])] =
+    SQLConf.withExistingConf(session.sessionState.conf) {
+      val own = new ExpressionContext(new Definitions, context.python, context.floatAggregates)
+      val other = new Signing(session, own, written, unlisted = true)
+      other.sign(plan)._2.toOption.map(_ -> (other.sources.atomOf(_)))
+    }
 
   private def sign(plan: LogicalPlan, subqueryRoot: Boolean = false): (Int, Either[Refusal, Form]) = {
     val id = nodes.size
@@ -148,8 +162,15 @@ private[rules] final class Signing(session: classic.SparkSession, context: Expre
     val notStorable = form.toOption.flatMap { own =>
       OperatorForms.notStorable(plan, own).orElse(own.inputs.iterator.flatMap(_.unsettled).nextOption())
     }
-    nodes(id) =
-      SignedNode(id, plan, (children ++ subqueries).map(_._1), signature, notStorable, known = sources.known(plan))
+    nodes(id) = SignedNode(
+      id,
+      plan,
+      (children ++ subqueries).map(_._1),
+      signature,
+      notStorable,
+      known = sources.known(plan),
+      grouping = form.toOption.flatMap(_.grouping).filter(_ => plan.isInstanceOf[Aggregate])
+    )
     (id, signature.flatMap(_ => form))
   }
 

@@ -39,6 +39,19 @@ private final class Listed(
   lazy val digest: String = Listing.digest(files)
   lazy val partitions: String = SourceDigest.partitionDigest(index, _.toString)
 
+  /** Each by itself; None where one is read twice, or stands in no partition. */
+  lazy val sources: Option[Seq[SourceFile]] = {
+    val spec = index.partitionSpec()
+    val types = spec.partitionColumns.map(_.dataType)
+    val places = spec.partitions.map(p => p.path -> ValueDigest.row(p.values, types)).toMap
+    val found = files.map { case (path, state) =>
+      val place = places.getOrElse(path.getParent, "")
+      SourceFile(Digest("file", path.toString, state.describe, place), path, state.length)
+    }
+    val placed = types.isEmpty || files.forall { case (path, _) => places.contains(path.getParent) }
+    Option.when(placed && found.distinctBy(_.path).size == found.size)(found)
+  }
+
   /** Whether a write may be known of them. */
   lazy val registrable: Boolean =
     readsBack && files.nonEmpty && files.forall { case (path, _) => WrittenFiles.unique(path.getName) }
@@ -63,8 +76,16 @@ private final class Listed(
     now)
 }
 
-/** Digests of what the leaves of one plan read. */
-private[rules] final class SourceDigest(session: classic.SparkSession, seed: String, written: KnownFiles) {
+/**
+ * Digests of what the leaves of one plan read.
+ *
+ * @param unlisted whether relations are known by all but their files
+ */
+private[rules] final class SourceDigest(
+    session: classic.SparkSession,
+    seed: String,
+    written: KnownFiles,
+    unlisted: Boolean = false) {
   import SourceDigest._
 
   private val conf = session.sessionState.conf
@@ -91,6 +112,12 @@ private[rules] final class SourceDigest(session: classic.SparkSession, seed: Str
     case _ => ""
   }
 
+  /** The files of a relation that was digested. */
+  def filesOf(relation: HadoopFsRelation): Option[Seq[SourceFile]] = Option(listed.get(relation)).flatMap(_.sources)
+
+  /** What a relation was digested to. */
+  def atomOf(relation: HadoopFsRelation): Option[String] = Option(read.get(relation)).map(_.atom)
+
   def relation(plan: LogicalRelation): Form = plan.relation match {
     case files: HadoopFsRelation => fileRelation(plan, files)
     case other if other.getClass.getName.endsWith("JDBCRelation") => Refused("JDBC_SOURCE")
@@ -116,6 +143,12 @@ private[rules] final class SourceDigest(session: classic.SparkSession, seed: Str
     if (!formats.contains(format)) Refused("UNKNOWN_SOURCE", format)
     val options = telling(relation.options)
     checkTolerance(relation, options.toMap)
+    val read = Seq(seed, format, relation.dataSchema.json, relation.partitionSchema.json)
+    val told = options.flatMap { case (key, value) => Seq(key, value) }
+    if (unlisted) {
+      val place = Digest.of("place", read ++ relation.location.rootPaths.map(_.toString).sorted ++ told)
+      return Source(place, Unlisted, textual.contains(format), "")
+    }
     val found = files(relation)
     val registrable = found.registrable && conf.getConf(RegionsConf.sourcesWritten)
     val rows = if (registrable) written.find(Seq(found.digest)).get(found.digest) else None
@@ -126,10 +159,7 @@ private[rules] final class SourceDigest(session: classic.SparkSession, seed: Str
         Seq("written", Digest.of("rows", known.rows.sorted), places)
       case None => Seq(found.digest, found.partitions)
     }
-    val atom = Digest.of(
-      "files",
-      Seq(seed, format, relation.dataSchema.json, relation.partitionSchema.json) ++ content
-        ++ options.flatMap { case (key, value) => Seq(key, value) })
+    val atom = Digest.of("files", read ++ content ++ told)
     val known =
       if (ofWrites.isDefined) "known by the rows that were written"
       else if (registrable) "known by its listing: no write of just these files is known"
@@ -221,6 +251,12 @@ private[rules] final class SourceDigest(session: classic.SparkSession, seed: Str
     val columns = output.zipWithIndex.map { case (id, i) => id -> Digest("column", atom, i.toString) }
     Form(Vector(atom), Set(atom), VectorMap.empty, columns.toMap)
   }
+}
+
+/** Of relations whose files are not asked for. */
+private object Unlisted extends InputListing {
+  override def unchanged(): Boolean = true
+  override def describe: String = ""
 }
 
 private[rules] object SourceDigest {

@@ -11,9 +11,9 @@ import org.apache.spark.sql.types._
  * @param calls what each slice aggregates
  * @param value of the function, from their results
  */
-private[skew] final case class MergedAggregate(calls: Seq[AggregateExpression], value: Expression)
+private[regions] final case class MergedAggregate(calls: Seq[AggregateExpression], value: Expression)
 
-private[skew] object MergedAggregate {
+private[regions] object MergedAggregate {
   private val legacy = SparkMinor.arithmetic(EvalMode.LEGACY)
   private val lowBits = 0xffffffffL
 

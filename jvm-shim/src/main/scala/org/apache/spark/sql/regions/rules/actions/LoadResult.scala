@@ -7,9 +7,9 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.regions._
 import org.apache.spark.sql.regions.exec._
 import org.apache.spark.sql.regions.profile.LoadUse
-import org.apache.spark.sql.regions.rules.OrderCheck
+import org.apache.spark.sql.regions.rules.{OrderCheck, SharedPoint}
 
-/** A scan of a stored result, with the rest of the node's filters and columns on top. */
+/** A scan of a stored result, with the rest of the node's filters and columns on top, or its groups merged into the node's. */
 private[rules] object LoadResult extends ReadingApplier[wire.Load] {
   def entry(action: wire.Load): String = action.entry
 
@@ -22,6 +22,19 @@ private[rules] object LoadResult extends ReadingApplier[wire.Load] {
       found
     }
 
+  /** What cannot be merged may well be read as it is. */
+  override def refused(action: wire.Load, query: Long, refusal: Refusal): Option[wire.Event] =
+    if (action.merged && !refusal.code.startsWith("ENTRY_")) None else super.refused(action, query, refusal)
+
+  override def misplaced(
+      check: OrderCheck,
+      node: SignedNode,
+      action: wire.Load,
+      shared: Seq[SharedPoint],
+      again: Boolean): Option[String] =
+    if (action.merged) Option.unless(check.order.freeOrSingle(node))(action.entry)
+    else super.misplaced(check, node, action, shared, again)
+
   protected def layout(check: OrderCheck, action: wire.Load): Option[Option[StoredLayout]] =
     check.opened(action.location, action.entry).toOption.map(_.layout)
 
@@ -31,16 +44,23 @@ private[rules] object LoadResult extends ReadingApplier[wire.Load] {
       stored <- reads.query.opened(action.location, entry)
       _ <- Either.cond(stored.columns == digests, (), Refusal("ENTRY_DAMAGED", s"$entry holds other columns"))
       attributes = stored.schema.map(f => AttributeReference(f.name, f.dataType, f.nullable, f.metadata)())
-      arranged <- reads.arranged(node, at, stored.layout)
+      arranged <-
+        if (action.merged) reads.reordered(node, at).map(_ => None) else reads.arranged(node, at, stored.layout)
       scan = MaterializedRelation(attributes, stored, attributes.indices, arranged.isDefined)
+      check = (hadoopConf: Configuration) => Entries.check(stored, hadoopConf).left.toOption
+      columns = digests.zip(attributes)
       // What the query's filters imply is shown of the node that was asked about, not of another one in its place.
       implied = if (node eq at) action.implied else Nil
-      found <- reads.over(node, scan, digests.zip(attributes), action.conjuncts.toSet -- implied)
-      check = (hadoopConf: Configuration) => Entries.check(stored, hadoopConf).left.toOption
+      found <-
+        if (action.refreshed) reads.refreshed(node, scan, columns, entry, check)
+        else if (action.merged) reads.rolledUp(node, scan, columns, action, check)
+        else reads.over(node, scan, columns, action.conjuncts.toSet -- implied).map {
+          reads.recycled(node, entry, _, check, arranged.isDefined, arranged)
+        }
     } yield {
       // Of several reads the last is the one that runs, and is to be measured.
       reads.query.loads += LoadUse(entry, action.node, scan)
-      reads.recycled(node, entry, found, check, arranged.isDefined, arranged)
+      found
     }
   }
 }

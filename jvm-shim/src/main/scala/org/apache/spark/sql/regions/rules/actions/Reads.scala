@@ -1,9 +1,10 @@
 package org.apache.spark.sql.regions.rules.actions
 
-import org.apache.spark.sql.catalyst.expressions.Attribute
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
-import org.apache.spark.sql.regions.{Refusal, SignedNode}
+import org.apache.spark.sql.catalyst.expressions.{Alias, Attribute}
+import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan, Project, Union}
+import org.apache.spark.sql.regions.{Refusal, SignedNode, wire}
 import org.apache.spark.sql.regions.exec._
+import org.apache.spark.sql.regions.profile.ProfileTags
 import org.apache.spark.sql.regions.rules._
 
 /**
@@ -25,6 +26,71 @@ private[actions] final class Reads(val query: Applying, within: SignedQuery) {
         if (found.isEmpty) query.reordered = true
         Right(found)
     }
+  }
+
+  /** Another order than plain Spark's, where nobody sees it. */
+  def reordered(node: SignedNode, at: SignedNode): Either[Refusal, Unit] =
+    if (query.order.freeOrSingle(at) || own.freeOrSingle(node)) {
+      query.reordered = true
+      Right(())
+    } else Left(Refusal(Applying.rowOrder, node.operator))
+
+  /** The aggregate's rows from a source that lacks those of new files, and from these. */
+  def refreshed(
+      node: SignedNode,
+      source: LogicalPlan,
+      columns: Seq[(String, Attribute)],
+      entry: String,
+      check: MaterializedRead.Check): Either[Refusal, LogicalPlan] =
+    within.grown.get(node.id -> entry).toRight(Refusal("NOT_GROWN", entry)).flatMap { grown =>
+      val stored = columns.toMap
+      def column(digest: String): Option[Attribute] = stored.get(digest).orElse(grown.key(digest).flatMap(stored.get))
+      def read(wanted: Seq[(Attribute, String)], whole: LogicalPlan): Either[Refusal, LogicalPlan] =
+        if (!wanted.forall { case (a, digest) => column(digest).exists(_.dataType == a.dataType) })
+          Left(Refusal("NOT_COVERED", entry))
+        else {
+          val groups = Project(wanted.map { case (a, digest) => Alias(column(digest).get, a.name)(a.exprId) }, source)
+          val original = grown.over(query.session, whole, grown.kept)
+          val before = recycled(node, entry, groups, check, asPlain = false)
+            .copy(output = wanted.map(_._1), original = original, children = original.collectLeaves())
+          val since = grown.over(query.session, whole, grown.added)
+          val in = wanted.map { case (a, _) => Alias(a, a.name)() }
+          Right(Union(Seq(before, Project(in, since))))
+        }
+      merged(node, grown.functions, read)
+    }
+
+  /** The aggregate's rows from a source with more groups. */
+  def rolledUp(
+      node: SignedNode,
+      source: LogicalPlan,
+      columns: Seq[(String, Attribute)],
+      action: wire.Load,
+      check: MaterializedRead.Check): Either[Refusal, LogicalPlan] = {
+    def read(wanted: Seq[(Attribute, String)], original: LogicalPlan): Either[Refusal, LogicalPlan] =
+      within.groups(node, wanted, source, columns, action.conjuncts.toSet).map { groups =>
+        recycled(node, action.entry, groups, check, asPlain = false)
+          .copy(output = wanted.map(_._1), original = original, children = original.collectLeaves())
+      }
+    merged(node, action.functions, read)
+  }
+
+  private def merged(
+      node: SignedNode,
+      functions: Map[String, String],
+      read: RollUp.Read): Either[Refusal, LogicalPlan] = (node.plan, node.grouping) match {
+    case (aggregate: Aggregate, Some(grouping)) =>
+      for {
+        signature <- node.signature
+        merged <- RollUp(aggregate, grouping, functions, read)
+        (plan, values) = merged
+        found <- over(node, plan, values, signature.conjuncts.toSet)
+      } yield {
+        plan.children.foreach(below =>
+          node.plan.getTagValue(ProfileTags.node).foreach(below.setTagValue(ProfileTags.node, _)))
+        found
+      }
+    case _ => Left(Refusal("NOT_COVERED", node.operator))
   }
 
   /** The node's rows and columns from a source with more of them. */

@@ -1,0 +1,194 @@
+package org.apache.spark.sql.regions.rules
+
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.plans.{Cross, Inner, JoinType, LeftAnti, LeftOuter, LeftSemi, RightOuter}
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, LogicalRelation, PartitionDirectory}
+import org.apache.spark.sql.regions.{Planner, Refusal, SignedNode, wire}
+import org.apache.spark.sql.types.StructType
+
+/** A file of a relation. `key` tells it from others, and from itself at another time or in another partition. */
+private[rules] final case class SourceFile(key: String, path: Path, bytes: Long)
+
+/**
+ * An aggregate that may be stored of fewer files than it has now; see docs/growing.md.
+ *
+ * @param identity of its plan with the files of all relations taken out
+ * @param keys each key's digest, to the same where files are taken out
+ * @param functions likewise
+ * @param columns keys and functions where files are taken out, to the node's columns
+ * @param sources relations and their files, by what they are without these; those that stand in several places have none
+ */
+private[regions] final class Growing(
+    val node: SignedNode,
+    val identity: String,
+    val keys: Map[String, String],
+    val functions: Map[String, String],
+    columns: Map[String, String],
+    sources: Map[String, (Option[LogicalRelation], Seq[SourceFile])]) {
+
+  def told: wire.Growth =
+    wire.Growth(identity, columns, sources.map { case (place, (_, files)) => place -> files.map(_.key).sorted })
+
+  private def lacking(grown: Grown): Boolean =
+    !node.grouping.exists(_.calls.forall(_.merge.exists(_._2.forall(grown.functions.contains))))
+
+  /** Whether it is stored of these very files. */
+  def same(stored: wire.Growth): Boolean = told.files == stored.files
+
+  /** What a stored aggregate lacks, if that is files of one relation alone, or why it cannot be brought up to date. */
+  def since(entry: String, stored: wire.Growth): Either[Refusal, Grown] = {
+    def refused(detail: String) = Left(Refusal("NOT_GROWN", s"$detail: $entry"))
+    val before = stored.files.map { case (place, keys) => place -> keys.toSet }
+    val now = sources.map { case (place, (_, files)) => place -> files.map(_.key).toSet }
+    val changed = now.keys.filter(place => before.get(place) != now.get(place)).toSeq
+    if (before.keySet != now.keySet) refused("other relations")
+    else if (!keys.values.forall(stored.columns.contains)) refused("it lacks a key")
+    else
+      changed match {
+        case Seq(place) if !before(place).subsetOf(now(place)) => refused("files were replaced or dropped")
+        case Seq(place) =>
+          val (relation, files) = sources(place)
+          val (kept, added) = files.partition(file => before(place)(file.key))
+          val way = relation.flatMap(r => Growing.way(node.plan.children.head, r).map(r -> _))
+          way.fold[Either[Refusal, Grown]](refused("more than filters, projections and joins over the new files")) {
+            case (r, nodes) =>
+              val grown = Grown(this, entry, stored.columns, r, kept, added, nodes)
+              if (lacking(grown)) refused("it lacks a function") else Right(grown)
+          }
+        case several => refused(s"files of ${several.size} relations are other ones")
+      }
+  }
+}
+
+private[regions] object Growing {
+  val mostFiles = 2000
+
+  /** @param unlisted signs a plan with the files of its relations taken out, and tells what its relations are without them */
+  def of(
+      node: SignedNode,
+      files: HadoopFsRelation => Option[Seq[SourceFile]],
+      unlisted: LogicalPlan => Option[(Form, HadoopFsRelation => Option[String])]): Option[Growing] = for {
+    grouping <- node.grouping
+    if node.notStorable.isEmpty && grouping.calls.forall(_.merge.isRight)
+    signature <- node.signature.toOption
+    relations = node.plan.collectWithSubqueries { case r: LogicalRelation => r }
+    known = relations.map(r => Some(r.relation).collect { case fs: HadoopFsRelation => fs }.flatMap(files))
+    if relations.nonEmpty && known.forall(_.isDefined) && known.map(_.get.size).sum <= mostFiles
+    (form, place) <- unlisted(node.plan)
+    bare <- form.grouping
+    if bare.calls.size == grouping.calls.size && bare.keys.size == grouping.keys.size
+    places = relations.map(r => place(r.relation.asInstanceOf[HadoopFsRelation]))
+    if places.forall(_.isDefined)
+  } yield {
+    val parts = grouping.calls.zip(bare.calls).flatMap { case (call, without) =>
+      val merged = call.merge.toSeq.zip(without.merge.toSeq).flatMap { case ((_, own), (_, other)) => own.zip(other) }
+      (call.function -> without.function) +: merged
+    }
+    val stored = signature.columns.toSet
+    val columns = grouping.keys.zip(bare.keys).map { case (key, without) => without.digest -> key.column } ++
+      grouping.calls.zip(bare.calls).map { case (call, without) => without.function -> call.column }
+    val sources = places.map(_.get).zip(relations.zip(known.map(_.get))).groupMap(_._1)(_._2).map {
+      case (place, Seq((relation, listed))) => place -> (Some(relation) -> listed)
+      case (place, several) => place -> (None -> several.flatMap(_._2))
+    }
+    new Growing(
+      node,
+      Digest.of("grows", form.lineage +: Nil),
+      grouping.keys.zip(bare.keys).map { case (key, without) => key.digest -> without.digest }.toMap,
+      parts.toMap,
+      columns.filter { case (_, column) => stored(column) }.toMap,
+      sources
+    )
+  }
+
+  /**
+   * The operators above a relation, each of which gives for more rows of it the rows that it gave before, and those that it gives
+   * for the new ones: filters, projections, inner joins, and outer ones where the relation's side keeps all of its rows.
+   */
+  private def way(plan: LogicalPlan, relation: LogicalRelation): Option[Seq[LogicalPlan]] = plan match {
+    case found if found eq relation => Some(Seq(found))
+    case _: Project | _: Filter => way(plan.children.head, relation).map(plan +: _)
+    case Join(left, right, kind, _, _) =>
+      val below = (if (onLeft(kind)) way(left, relation) else None)
+        .orElse(if (onRight(kind)) way(right, relation) else None)
+      below.map(plan +: _)
+    case _ => None
+  }
+
+  private def onLeft(kind: JoinType): Boolean = Seq(Inner, Cross, LeftOuter, LeftSemi, LeftAnti).contains(kind)
+  private def onRight(kind: JoinType): Boolean = Seq(Inner, Cross, RightOuter).contains(kind)
+}
+
+/**
+ * A stored aggregate and the files that it lacks.
+ *
+ * @param columns the stored ones, by keys and functions where files are taken out
+ * @param way operators from the aggregate's input down to the relation
+ */
+private[regions] final case class Grown(
+    growing: Growing,
+    entry: String,
+    columns: Map[String, String],
+    relation: LogicalRelation,
+    kept: Seq[SourceFile],
+    added: Seq[SourceFile],
+    way: Seq[LogicalPlan]) {
+
+  /** Columns with the values of functions, by function. */
+  lazy val functions: Map[String, String] =
+    growing.functions.flatMap { case (own, without) => columns.get(without).map(own -> _) }
+
+  /** The stored column of a key. */
+  def key(digest: String): Option[String] = growing.keys.get(digest).flatMap(columns.get)
+
+  /** Of the plan over the relation, what it is over some of its files. */
+  def over(session: SparkSession, plan: LogicalPlan, files: Seq[SourceFile]): LogicalPlan = plan.transform {
+    case found if found eq relation =>
+      val whole = relation.relation.asInstanceOf[HadoopFsRelation]
+      relation.copy(relation = whole.copy(location = new SomeFiles(whole.location, files))(session))
+  }
+
+  def told(nodes: Seq[SignedNode]): wire.GrownEntry = wire.GrownEntry(
+    entry,
+    added.map(_.bytes).sum,
+    added.map(_.bytes).sum + kept.map(_.bytes).sum,
+    nodes.filter(n => way.exists(_ eq n.plan)).map(_.id))
+}
+
+/** Which stored aggregates a query can bring up to date. */
+private[rules] object Growths {
+  private val mostAggregates = 8
+
+  /** Asks for those that are stored of fewer files; gives why others cannot be brought up to date. */
+  def find(planner: Planner, signed: SignedQuery, deadlineMillis: Long): Seq[(SignedNode, Refusal)] = {
+    val growing = signed.nodes.filter(_.grouping.isDefined).take(mostAggregates).flatMap(signed.growing)
+    val stored =
+      if (growing.isEmpty) Map.empty[String, wire.Growth]
+      else
+        planner.request(wire.FindGrown(growing.map(_.identity).distinct), deadlineMillis).fold(_ => Map.empty, _.found)
+    val found = for {
+      each <- growing
+      (entry, growth) <- stored.toSeq if growth.identity == each.identity && !each.same(growth)
+    } yield each.node -> each.since(entry, growth)
+    signed.grown = found.collect { case (node, Right(grown)) => (node.id, grown.entry) -> grown }.toMap
+    found.collect { case (node, Left(refusal)) => node -> refusal }
+  }
+}
+
+/** Some of a relation's files. */
+private[rules] final class SomeFiles(whole: FileIndex, files: Seq[SourceFile]) extends FileIndex {
+  private val paths = files.map(_.path).toSet
+
+  override def rootPaths: Seq[Path] = whole.rootPaths
+  override def listFiles(partitions: Seq[Expression], data: Seq[Expression]): Seq[PartitionDirectory] =
+    whole.listFiles(partitions, data).map(d => d.copy(files = d.files.filter(file => paths(file.getPath))))
+      .filter(_.files.nonEmpty)
+  override def inputFiles: Array[String] = whole.inputFiles.filter(name => paths(new Path(new java.net.URI(name))))
+  override def refresh(): Unit = ()
+  override def sizeInBytes: Long = files.map(_.bytes).sum
+  override def partitionSchema: StructType = whole.partitionSchema
+}
