@@ -142,13 +142,13 @@ class Worths:
         self._not_before = 0.0
 
     def work_out(self, confs: Confs, commits: int) -> None:
-        """Anew, if the store is half full and more was stored since the last time.
+        """Anew, if the store is half full and more was stored since the last time; not before a query told the budget.
 
         :param commits: how much this application has stored
         """
         store = self._effects.store
         start = time.monotonic()
-        if commits == self._commits or start < self._not_before:
+        if commits == self._commits or start < self._not_before or confs.max_bytes <= 0:
             return
         if 2 * store.catalog.read(records.used_bytes) <= confs.max_bytes:
             return

@@ -230,6 +230,8 @@ def test_it_is_worked_out_where_room_may_be_needed_and_something_changed(session
     asks(session, 1, report())
     committed(session.store, "a", size=600)
     session.graph.flush()
+    session.worths.work_out(Confs(), 0)
+    assert session.effects.worths == {}, "no query has told the budget"
     session.confs = Confs(max_bytes=2000)
     session.worths.work_out(session.confs, 0)
     assert session.effects.worths == {}, "the store is not half full"
