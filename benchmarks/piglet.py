@@ -1,7 +1,7 @@
 """The experiments of Piglet's paper (§6) on generated sensors, trips and events: reuse over executions, over steps of
 development, and by strategy.
 
-Plain Spark and the plugin take turns, job by job, each warm by the same jobs on a hundredth of the rows:
+Plain Spark and the plugin take turns, job by job, each warm by whole scripts on a hundredth of the rows:
 
 - *executions* (fig. 7): nine scripts, three times each; the first has nothing to go by.
 - *steps* (fig. 8): one script of each part as it grows by eleven steps; cumulative.
@@ -9,6 +9,7 @@ Plain Spark and the plugin take turns, job by job, each warm by the same jobs on
   alone) and with the plugin as it is by default; cumulative. The paper: 0.74 of `last` with `markov`.
 
 python -m benchmarks.piglet [--scale 1] [--rounds 1] [--quick] [--only executions steps jobs]
+    [--strategies latest maxbenefit markov default]
 
 `--quick`: a tenth of the rows of the scale.
 """
@@ -20,8 +21,10 @@ import itertools
 import json
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -67,8 +70,9 @@ def _pair(options: Options, confs: Mapping[str, str], measured: dict[str, Measur
             found = {**plain, **ours}
             _register(found, WARM_SCALE, options)
             found["plugin"].set(OFF)
-            every = jobs() | {script: text for part in PARTS for script, text in SCRIPTS[part].items()}
-            asked(found, every, 1, texts("query", every))
+            scripts = {script: text for part in PARTS for script, text in SCRIPTS[part].items()}
+            whole = {(part, n): steps(part, n)[-1] for part in PARTS for n in range(len(VARIANTS[part]))}
+            asked(found, scripts | whole, 1, texts("query", scripts | whole))
             _register(found, options.scale, options)
             found["plugin"].set(ON)
             if "spark.regions.recycle.strategy" in confs:
@@ -118,7 +122,9 @@ def growing(options: Options, measured: dict[str, Measured]) -> tuple[dict[str, 
     return {"steps_over_plain": cumulative, "steps_by_part": found, "steps_plain_and_plugin": by_step}, whole
 
 
-def small_jobs(options: Options, measured: dict[str, Measured]) -> tuple[dict[str, Any], Answers]:
+def small_jobs(
+    options: Options, measured: dict[str, Measured], strategies: Sequence[str]
+) -> tuple[dict[str, Any], Answers]:
     """All jobs in one random order, with each strategy on a store of its own."""
     order = list(jobs().items())
     Random(SEED).shuffle(order)
@@ -126,7 +132,8 @@ def small_jobs(options: Options, measured: dict[str, Measured]) -> tuple[dict[st
     found: dict[str, Any] = {}
     seconds: dict[str, list[float]] = {}
     whole: Answers = {}
-    for name, confs in STRATEGIES.items():
+    for name in strategies:
+        confs = STRATEGIES[name]
         with _pair(options, confs, measured, name) as pair:
             answers = asked(pair, queries, 1, texts("query", queries))
             done = {counter: pair["plugin"].counter(counter) for counter in ("stores", "loads")}
@@ -143,19 +150,19 @@ def small_jobs(options: Options, measured: dict[str, Measured]) -> tuple[dict[st
 
 def _slow(answers: Answers) -> dict[str, int]:
     """How many jobs of each strategy took longer than that."""
-    found = dict.fromkeys(STRATEGIES, 0)
+    found: Counter[str] = Counter()
     for item in answers:
         ours, theirs = (values(answers, item, side)[0] for side in ("plugin", "plain"))
         found[item.partition(":")[0]] += ours > 1.05 * theirs + 0.05
-    return found
+    return dict(found)
 
 
-def run(options: Options, only: Sequence[str] = EXPERIMENTS) -> dict[str, Any]:
+def run(options: Options, only: Sequence[str], strategies: Sequence[str]) -> dict[str, Any]:
     assert len(jobs()) == sum(len(steps(part, 0)) * len(each) for part, each in VARIANTS.items())
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in only}
     measured: dict[str, Measured] = {}
     wrong: list[str] = []
-    make = {"executions": executions, "steps": growing, "jobs": small_jobs}
+    make = {"executions": executions, "steps": growing, "jobs": partial(small_jobs, strategies=strategies)}
     for name, _ in itertools.product(only, range(options.rounds)):
         told, answers = make[name](options, measured)
         wrong += differing(answers)
@@ -177,12 +184,13 @@ def run(options: Options, only: Sequence[str] = EXPERIMENTS) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--only", nargs="+", choices=EXPERIMENTS, default=EXPERIMENTS)
+    parser.add_argument("--strategies", nargs="+", choices=STRATEGIES, default=tuple(STRATEGIES))
     parser.add_argument("--quick", action="store_true")
     given, others = parser.parse_known_args()
 
     def measure(options: Options) -> dict[str, Any]:
         scale = options.scale / 10 if given.quick else options.scale
-        return run(Options(scale, options.rounds, options.data), given.only)
+        return run(Options(scale, options.rounds, options.data), given.only, given.strategies)
 
     benchmark_main("piglet", measure, default_rounds=1, arguments=others)
 
