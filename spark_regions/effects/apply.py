@@ -238,13 +238,9 @@ def _load(question: Question, draft: Draft, query: OpenQuery, match: Match, reas
 def _room(
     entry: Entry, candidate: MaterializationCandidate, budget: int, now: float, worths: Mapping[str, float]
 ) -> Admit:
-    """What is evicted for an entry: what has less net benefit per byte. Of what the workload does not know, by what one
-    use of it saves.
-    """
-    gain = worths.get(entry.lineage)
-    if gain is None:
-        gain = max(candidate.benefit, 0.0) * (max(candidate.uses, 0.0) + 1)
-    density = gain / max(entry.bytes, 1)
+    """What is evicted for an entry: what has less net benefit per byte, or saves less where the workload lacks it."""
+    unknown = max(candidate.benefit, 0.0) * (max(candidate.uses, 0.0) + 1)
+    density = worths.get(entry.lineage, unknown) / max(entry.bytes, 1)
 
     def room(known: list[Entry], leased: frozenset[str]) -> Iterable[str] | None:
         return make_room(known, entry.bytes, density, budget, now, leased).evict
