@@ -269,14 +269,14 @@ def _passes(options: Options, queries: Mapping[int, str], made: Callable[[float,
             sum(now["seconds"][item]["plain"][0] > 1.05 * last["seconds"][item]["plain"][0] + 0.05 for item in queries)
             for last, now in itertools.pairwise(each)
         ],
-        **_predictions(measured),
+        **predictions(measured),
         "stored_bytes": stored,
         "input_bytes": sum(file.stat().st_size for file in data.tables(tables).values()),
         "passes": each,
     }
 
 
-def _predictions(measured: Mapping[str, Measured]) -> Answer:
+def predictions(measured: Mapping[str, Measured]) -> Answer:
     """By application: by how much what its choices were to save was off, in the median, and how many lost time."""
     return {
         "median_relative_error": {name: each.error for name, each in measured.items()},

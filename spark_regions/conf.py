@@ -15,7 +15,7 @@ from typing import Literal
 
 PREFIX = "spark.regions."
 
-Kind = Literal["bool", "int", "share", "string", "time", "bytes"]
+Kind = Literal["bool", "int", "share", "number", "string", "time", "bytes"]
 When = Literal["startup", "runtime"]
 Value = bool | int | float | str | None
 
@@ -71,6 +71,7 @@ class Conf:
             "bool": "true or false",
             "int": "a whole number",
             "share": "a number from 0 to 1",
+            "number": "a number such as 0.05, not negative",
             "string": "text",
             "time": "a time such as 200ms, 5s or 7d",
             "bytes": "a size such as 512m or 10g",
@@ -83,6 +84,8 @@ class Conf:
             return f"must be {self.expected}"
         if self.kind == "share":
             return "must be from 0 to 1"
+        if self.kind == "number":
+            return "must not be negative"
         limits = {None: "", 0: "must not be negative", 1: "must be greater than 0"}
         return limits.get(self.minimum, f"must be at least {self.minimum}")
 
@@ -106,6 +109,10 @@ class Conf:
             return None
         if self.kind == "share":
             if not re.fullmatch(r"0(\.[0-9]*)?|1(\.0*)?|\.[0-9]+", value):
+                raise ValueError(self.expected)
+            return float(value)
+        if self.kind == "number":
+            if not re.fullmatch(r"[0-9]+(\.[0-9]*)?|\.[0-9]+", value):
                 raise ValueError(self.expected)
             return float(value)
         number = self._number(value.lower())
@@ -400,6 +407,28 @@ CONFS: tuple[Conf, ...] = (
         "Limit for what we persist in a session. Empty: a quarter of the storage memory.",
         unit="b",
         minimum=0,
+    ),
+    Conf(
+        "spark.regions.price.coreHour",
+        "number",
+        "",
+        "startup",
+        "What an hour of one core costs, in any currency. With it, results are read, stored and kept by the money that"
+        " they save less what they cost, no longer by seconds alone. Empty: by seconds. See [money](savings.md#money).",
+    ),
+    Conf(
+        "spark.regions.price.gbMonth",
+        "number",
+        "",
+        "startup",
+        "What holding 10^9 bytes of stored results for a month costs, in the same currency.",
+    ),
+    Conf(
+        "spark.regions.price.gbRead",
+        "number",
+        "",
+        "startup",
+        "What reading 10^9 bytes of stored results costs beside the cores' time, as from an object store.",
     ),
     Conf(
         "spark.regions.explain.format",

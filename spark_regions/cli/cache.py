@@ -1,17 +1,18 @@
-"""`spark-regions cache`: what is stored, and how to get rid of it."""
+"""`spark-regions cache`: what is stored, what of it stays, and how to get rid of it."""
 
 from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
 from spark_regions.cli.stores import StoreOptions, at_store, opened
-from spark_regions.cli.text import age, size, with_progress
+from spark_regions.cli.text import age, entry_fields, size, with_progress
+from spark_regions.cli.why import why
 from spark_regions.errors import StoreError
 
 if TYPE_CHECKING:
@@ -25,34 +26,57 @@ _YES = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 
 @click.group()
 def cache() -> None:
-    """Stored results: list and remove them."""
+    """Stored results: list, keep and remove them."""
+
+
+SORTS: dict[str, Callable[[Entry], float]] = {
+    "used": lambda entry: entry.used,
+    "saved": lambda entry: entry.measured_seconds + entry.estimated_seconds,
+    "bytes": lambda entry: entry.bytes,
+    "net": lambda entry: entry.net_benefit or 0.0,
+}
 
 
 @cache.command("ls")
 @at_store
 @click.option("--json", "as_json", is_flag=True, help="A list of objects.")
-def list_stored(location: StoreOptions, as_json: bool) -> None:
-    """List stored results, the last used first. ~: what they saved is estimated, at least in part, not measured."""
+@click.option(
+    "--sort",
+    type=click.Choice(tuple(SORTS)),
+    default="used",
+    show_default=True,
+    help="used: the last first. saved, bytes: the most first. net: by net benefit for the recorded workload.",
+)
+def list_stored(location: StoreOptions, as_json: bool, sort: str) -> None:
+    """List stored results. ~: what they saved is estimated, at least in part, not measured. *: pinned."""
     from spark_regions.store.admin import list_entries
 
     entries: list[Entry] = []
     if location.exists():
         with opened(location) as store:
-            entries = sorted(list_entries(store), key=lambda entry: -entry.used)
+            entries = _valued(store, location) if sort == "net" else list_entries(store)
+    entries.sort(key=SORTS[sort], reverse=True)
     if as_json:
-        click.echo(json.dumps([_fields(entry) for entry in entries], indent=2))
+        click.echo(json.dumps([entry_fields(entry) for entry in entries], indent=2))
     elif not entries:
         click.echo(f"Nothing is stored in {location.dir} for namespace {location.namespace}.")
     else:
-        _print_table(entries, location)
+        _print_table(entries, location, sort == "net")
 
 
-def _fields(entry: Entry) -> dict[str, object]:
-    told = msgspec.to_builtins(entry.predicates)
-    return {**asdict(replace(entry, predicates=())), "conjuncts": sorted(entry.conjuncts), "predicates": told}
+def _valued(store: Store, location: StoreOptions) -> list[Entry]:
+    """All entries, with what they are worth now."""
+    from spark_regions.planner.workload import observed_workload
+    from spark_regions.runs.best_set import ranked
+    from spark_regions.store.admin import list_entries
+
+    found = observed_workload(store, location.query_confs(), location.prices())
+    worths = ranked(found.stored())
+    known = {entry.id: worths[number] for number, entry in enumerate(found.entries)}
+    return [replace(entry, net_benefit=known.get(entry.id)) for entry in list_entries(store)]
 
 
-def _print_table(entries: Sequence[Entry], location: StoreOptions) -> None:
+def _print_table(entries: Sequence[Entry], location: StoreOptions, net: bool) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -61,18 +85,18 @@ def _print_table(entries: Sequence[Entry], location: StoreOptions) -> None:
     table = Table(box=box.SIMPLE_HEAD)
     for column in ("entry", "operator", "state"):
         table.add_column(column, no_wrap=True)
-    for column in ("rows", "size", "uses", "saved", "last used"):
+    for column in ("rows", "size", "uses", "saved", "net" if net else "last used"):
         table.add_column(column, justify="right", no_wrap=True)
     for entry in entries:
         table.add_row(
-            entry.id[:13],
+            entry.id[:13] + ("*" if entry.pinned else ""),
             entry.operator,
             entry.state,
             f"{entry.rows:,}",
             size(entry.bytes),
             str(entry.uses),
             _saved(entry),
-            age(now - entry.used),
+            location.amount(entry.net_benefit or 0.0) if net else age(now - entry.used),
         )
     Console().print(table)
     taken = sum(entry.bytes for entry in entries)
@@ -83,6 +107,34 @@ def _saved(entry: Entry) -> str:
     """Seconds that its uses saved; with a sign before them where some of it is estimated, not measured."""
     about = "~" if entry.uses > entry.measured_uses else ""
     return f"{about}{entry.measured_seconds + entry.estimated_seconds:.1f} s"
+
+
+@cache.command()
+@click.argument("entry")
+@at_store
+def pin(entry: str, location: StoreOptions) -> None:
+    """Keep ENTRY, an id of `cache ls` or the start of one, whatever room is needed for. It goes only where it cannot be
+    read any more, is removed by hand, or was not read for spark.regions.recycle.ttl while its job read other inputs.
+    """
+    from spark_regions.store.admin import find_entry
+
+    with opened(location) as store:
+        found = find_entry(store, entry).id
+        store.pin(found, location.max_bytes)
+        click.echo(f"Pinned {found}.")
+
+
+@cache.command()
+@click.argument("entry")
+@at_store
+def unpin(entry: str, location: StoreOptions) -> None:
+    """Let ENTRY go again where room is needed for what is worth more."""
+    from spark_regions.store.admin import find_entry
+
+    with opened(location) as store:
+        found = find_entry(store, entry)
+        store.unpin(found.id)
+        click.echo(f"Unpinned {found.id}." if found.pinned else f"{found.id} was not pinned.")
 
 
 @cache.command("off")
@@ -134,8 +186,7 @@ def remove(entry: str, location: StoreOptions, yes: bool) -> None:
     if not yes:
         click.confirm(f"Remove {entry}?", abort=True)
     with opened(location) as store:
-        if not remove_entry(store, entry):
-            raise StoreError(f"No single entry starts with {entry}. Hint: `spark-regions cache ls` lists them.")
+        remove_entry(store, entry)
         click.echo(f"Removed {entry}.")
         _name_leftovers(store)
 
@@ -162,3 +213,6 @@ def clear(location: StoreOptions, yes: bool, progress: bool | None) -> None:
 def _name_leftovers(store: Store) -> None:
     for left in store.take_sweep():
         click.echo(f"The files stay, since this machine cannot delete them: {left}", err=True)
+
+
+cache.add_command(why)

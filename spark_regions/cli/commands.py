@@ -9,6 +9,7 @@ import click
 
 from spark_regions import conf
 from spark_regions._version import __version__
+from spark_regions.cli.advise import advise
 from spark_regions.cli.cache import cache
 from spark_regions.cli.calibrate import calibrate
 from spark_regions.cli.doctor import doctor
@@ -47,6 +48,7 @@ def show_confs(markdown: bool, as_json: bool) -> None:
             click.echo(f"{known.key} = {known.default or '(empty)'}  [{known.expected}; {known.when}]\n    {known.doc}")
 
 
+commands.add_command(advise)
 commands.add_command(cache)
 commands.add_command(calibrate)
 commands.add_command(doctor)

@@ -21,8 +21,14 @@ _PRICE = click.FloatRange(min=0)
 @click.argument("eventlog", type=click.Path(path_type=Path))
 @click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write a page into this file.")
 @click.option("--json", "as_json", is_flag=True, help="One object.")
-@click.option("--core-hour-price", type=_PRICE, help="What an hour of one core costs, in any currency.")
-@click.option("--gb-month-price", type=_PRICE, help="What holding 10^9 bytes for a month costs.")
+@click.option(
+    "--core-hour-price",
+    type=_PRICE,
+    help="What an hour of one core costs, in any currency; else spark.regions.price.coreHour of the application.",
+)
+@click.option(
+    "--gb-month-price", type=_PRICE, help="What holding 10^9 bytes for a month costs; else spark.regions.price.gbMonth."
+)
 @with_progress
 @click.pass_context
 def report(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import getpass
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,24 +17,47 @@ from spark_regions import conf
 from spark_regions.errors import StoreError
 
 if TYPE_CHECKING:
+    from spark_regions.costs.money import Prices
     from spark_regions.store.opening import StoreLocation
     from spark_regions.store.store import Store
+    from spark_regions.wire.messages import Confs
 
 DIR, CATALOG, NAMESPACE = (f"{conf.PREFIX}recycle.{name}" for name in ("dir", "catalog", "namespace"))
 
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
+    """:param settings: other keys of `spark.regions.*` that are set outside of an application"""
+
     dir: str
     catalog: str
     namespace: str
     max_bytes: int
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     def confs(self) -> dict[str, str]:
         """As the shim hands them to a planner."""
         known = {entry.key: entry.default for entry in conf.CONFS}
         own = {DIR: self.dir, CATALOG: self.catalog, NAMESPACE: self.namespace}
         return {**known, **own, f"{conf.PREFIX}recycle.maxBytes": str(self.max_bytes)}
+
+    def query_confs(self) -> Confs:
+        """As a query of a driver on this machine would have them."""
+        from spark_regions.wire.messages import Confs
+
+        ttl = conf.find(f"{conf.PREFIX}recycle.ttl")
+        assert ttl is not None
+        seconds = ttl.parse(self.settings.get(ttl.key, ttl.default))
+        return Confs(max_bytes=self.max_bytes, ttl_seconds=float(seconds or 0))
+
+    def prices(self) -> Prices:
+        from spark_regions.costs.money import Prices
+
+        return Prices.of(self.settings)
+
+    def amount(self, value: float) -> str:
+        """Seconds, or money where there are prices, as people read it."""
+        return f"{value:,.4g}" if self.prices().given else f"{value:,.1f} s"
 
     def place(self) -> StoreLocation:
         """Where its data and its catalog are; nothing is touched."""
@@ -99,4 +122,5 @@ def _location(settings: dict[str, str]) -> StoreOptions:
         catalog=settings.get(CATALOG, ""),
         namespace=settings.get(NAMESPACE) or os.environ.get("SPARK_USER") or getpass.getuser(),
         max_bytes=int(limit.parse(settings.get(limit.key, limit.default)) or 0),
+        settings=settings,
     )

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
+
 import click
+
+if TYPE_CHECKING:
+    from spark_regions.dag.records import Entry
 
 _SIZES = ("B", "KiB", "MiB", "GiB", "TiB")
 with_progress = click.option(
@@ -31,3 +37,11 @@ def age(seconds: float) -> str:
         if seconds >= length:
             return f"{seconds // length:.0f} {unit}"
     return f"{max(seconds, 0):.0f} s"
+
+
+def entry_fields(entry: Entry) -> dict[str, object]:
+    """As JSON types."""
+    import msgspec
+
+    told = msgspec.to_builtins(entry.predicates)
+    return {**asdict(replace(entry, predicates=())), "conjuncts": sorted(entry.conjuncts), "predicates": told}

@@ -66,6 +66,9 @@ class Entry:
     """A stored result, or a reservation of one.
 
     :param bytes: of the files; of a pending entry, the reserved bytes
+    :param recent_uses: the making and each use, halved for every half-life until `used`
+    :param net_benefit: for the workload, beside the other entries, when that was last worked out
+    :param pinned: stays, whatever else would be worth more
     :param recompute_seconds: estimate at the time of the store
     :param measured_seconds: what the `measured_uses` saved against plain runs of their queries
     :param estimated_seconds: what the other uses saved, as their operators were measured in other runs
@@ -87,6 +90,9 @@ class Entry:
     created: float
     used: float
     uses: int = 0
+    recent_uses: float = 1.0
+    net_benefit: float | None = None
+    pinned: bool = False
     recompute_seconds: float = 0.0
     predicted_seconds: float = 0.0
     measured_seconds: float = 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from spark_regions.costs.money import NO_PRICES, Prices
 from spark_regions.costs.rates import Rates
 from spark_regions.dag.plan import Plan
 from spark_regions.dag.records import Entry, GraphView
@@ -34,6 +35,7 @@ class Question:
     subquery: bool = False
     top: QueryTop | None = None
     plain_seconds: float | None = None
+    prices: Prices = NO_PRICES
 
     @property
     def planned(self) -> bool:

@@ -31,6 +31,7 @@ class MaterializationCandidate:
     :param session: uses expected from this session's own repeats
     :param probability: eq. 6
     :param ref: of the DataFrame
+    :param read_seconds, extra_seconds: with what reading and holding it cost in money, see `charge`
     :param extra_seconds: what computing it now costs beyond the node that it replaces
     :param first_use: nothing is known of it: stored if that adds little to the query
     :param in_memory: and only what tasks can hold in memory

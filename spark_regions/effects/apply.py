@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -47,6 +47,8 @@ class Effects:
         self.run = run
         self.persisted = PersistedResults()
         self.writes = PendingWrites()
+        self.worths: Mapping[str, float] = {}
+        """Net benefit for the workload of results that are not stored, by lineage, as far as it knows them."""
 
     def apply(self, question: Question, draft: Draft, query: OpenQuery) -> Applied:
         """Take leases, reserve room, keep the ledger of what is persisted."""
@@ -106,7 +108,7 @@ class Effects:
         try:
             gone, refused, reserved = self.store.admit(
                 [(match.entry.id, self.run.application, query.number) for match, _ in loads],
-                [(entry, _room(entry, candidate, budget, question.now)) for candidate, _, entry in stores],
+                [(entry, _room(entry, candidate, budget, question.now, self.worths)) for candidate, _, entry in stores],
                 budget,
                 ADMIT_SECONDS,
                 replaced,
@@ -237,9 +239,12 @@ def _load(question: Question, draft: Draft, query: OpenQuery, match: Match, reas
     )  # fmt: skip
 
 
-def _room(entry: Entry, candidate: MaterializationCandidate, budget: int, now: float) -> Admit:
-    gain = max(candidate.benefit, 0.0) * (max(candidate.uses, 0.0) + 1)
-    density = gain / max(entry.bytes, 1)
+def _room(
+    entry: Entry, candidate: MaterializationCandidate, budget: int, now: float, worths: Mapping[str, float]
+) -> Admit:
+    """What is evicted for an entry: what has less net benefit per byte, or saves less where the workload lacks it."""
+    unknown = max(candidate.benefit, 0.0) * (max(candidate.uses, 0.0) + 1)
+    density = worths.get(entry.lineage, unknown) / max(entry.bytes, 1)
 
     def room(known: list[Entry], leased: frozenset[str]) -> Iterable[str] | None:
         return make_room(known, entry.bytes, density, budget, now, leased).evict

@@ -213,7 +213,7 @@ class Learning:
             wider = [a.node for a in query.actions if isinstance(a, made) and a.ref is not None]
             widened = plan.under(wider)
             seen = measured_of(event, query.cores, below, widened)
-            body = encode(query.asked.plan, with_carried(seen, runs.carried(query.number)))
+            body = encode(query.asked.plan, with_carried(seen, runs.carried(query.number)), query.cores)
             if body is not None:
                 self.graph.record_step(query.position, body)
         runs.ran(query.number)
@@ -236,4 +236,8 @@ class Learning:
         if saved is not None:
             found = part(saved, known.predicted, query.choices.values())
         contradicted = contradicts(known.predicted, found)
-        self.queue.put(partial(self.store.used, name, known.predicted, found, saved is not None, contradicted))
+        self.queue.put(
+            partial(
+                self.store.used, name, self.run, query.number, known.predicted, found, saved is not None, contradicted
+            )
+        )

@@ -50,8 +50,9 @@ def match(question: Question, draft: Draft) -> Draft:
     stops: list[Decline] = []
     always = question.confs.strategy == ALWAYS
     for number, node in question.plan.nodes.items():
-        if node.signature is None or not node.children or node.one_of_several:
+        if not readable(node):
             continue
+        assert node.signature is not None
         known = by_core.get(node.signature.core, ())
         if known and (stop := stopped(question.view, node.signature.lineage, READS, always)) is not None:
             stops.append(Decline(number, *stop))
@@ -62,8 +63,8 @@ def match(question: Question, draft: Draft) -> Draft:
             usable = entry.id not in refused
             if usable and (number, entry.id) in question.unordered:
                 continue
-            result = _match(question, draft, node, entry)
-            if isinstance(result, Match) and not (node.as_it_is and (result.residual or result.computed)):
+            result = served(question, draft, node, entry)
+            if isinstance(result, Match):
                 best = found if usable else useless
                 if number not in best or result.seconds < best[number].seconds:
                     best[number] = result
@@ -97,8 +98,14 @@ def unusable(entry: Entry, question: Question) -> str | None:
     return None
 
 
-def _match(question: Question, draft: Draft, node: Node, entry: Entry) -> Match | MatchFailure:
-    """What an entry on the node's core serves.
+def readable(node: Node) -> bool:
+    """Whether anything stored could be read in a node's place."""
+    return node.signature is not None and bool(node.children) and not node.one_of_several
+
+
+def served(question: Question, draft: Draft, node: Node, entry: Entry) -> Match | MatchFailure | None:
+    """What an entry on the node's core serves; None where it would do with a filter or an expression on top, and only
+    the node's very rows are read.
 
     Residual filters and expressions cost something: cheap ones by the row; where columns have to be computed again,
     also what the node's own operators on that core were measured at, since a Python function may be among them.
@@ -114,6 +121,8 @@ def _match(question: Question, draft: Draft, node: Node, entry: Entry) -> Match 
     seconds += residual_seconds(
         question.plan, node.id, entry.rows, len(residual), found.computed, question.cores, draft.self_seconds
     )
+    if node.as_it_is and (residual or found.computed):
+        return None
     implied = entry.conjuncts - node.signature.conjuncts
     return Match(node.id, entry, found.reads, residual, found.computed, seconds, implied)
 

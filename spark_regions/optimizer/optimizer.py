@@ -13,6 +13,7 @@ from spark_regions.decision.question import Question
 from spark_regions.decision.values import Decline
 from spark_regions.optimizer.account import account
 from spark_regions.optimizer.candidates import candidates
+from spark_regions.optimizer.charge import charge
 from spark_regions.optimizer.choose import choose
 from spark_regions.optimizer.estimate import estimate
 from spark_regions.optimizer.first_use import first_use
@@ -46,6 +47,7 @@ PASSES: tuple[Pass, ...] = (
     price,
     candidates,
     widen,
+    charge,
     fit,
     choose,
     renew,

@@ -273,6 +273,7 @@ class Service:
             self._opened.set()
 
     def _open(self) -> None:
+        from spark_regions.costs.money import Prices
         from spark_regions.planner.session import Counters, Session
         from spark_regions.store.opening import open_catalog, place
         from spark_regions.store.operator_graph import OperatorGraph
@@ -290,7 +291,9 @@ class Service:
             catalog = open_catalog(self._where)
             store = Store(catalog, self._where)
             run = store.begin(application, name)
-            self.session = Session(store, OperatorGraph(catalog, run, self._where.data[:512]), run, counters)
+            prices = Prices.of({_PREFIX + key: value for key, value in self.confs.items()})
+            graph = OperatorGraph(catalog, run, self._where.data[:512])
+            self.session = Session(store, graph, run, counters, prices)
             self.off = None
         except StoreError as error:
             code = "CATALOG_NEWER" if isinstance(error, CatalogNewer) else "STORE_UNWRITABLE"
@@ -328,6 +331,7 @@ class Service:
                     from spark_regions.store.graph import prune
 
                     session.store.catalog.write(prune)
+                session.worths.work_out(session.confs, session.counters.commits)
                 session.weights = refitted(session.store.catalog)
             except StoreError as error:
                 log.warning("housekeeping: %s", error)
@@ -372,7 +376,7 @@ def _rehearse(session: Session) -> None:
     plan = parse_plan(told.SignedQuery((told.PlanNode(0, lineage="", core=""),), shared=(frame,)))
     session.graph.view(plan, 1)
     session.store.catalog.read(lambda connection: entries_on(connection, [""], [""], [""]))
-    session.store.grown([""])
+    session.store.grown(["none"])
     session.store.written([""])
 
 

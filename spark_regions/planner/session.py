@@ -12,6 +12,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from spark_regions.costs.calibrate import rates_of
+from spark_regions.costs.money import NO_PRICES, Prices
 from spark_regions.dag.plan import ROW_ORDER, Plan, parse_plan
 from spark_regions.dag.records import Entry
 from spark_regions.decision.draft import Draft
@@ -26,6 +27,7 @@ from spark_regions.optimizer.optimizer import CHOICES, FAILED, optimize
 from spark_regions.planner.run_follower import RunFollower
 from spark_regions.planner.skew import stage_key
 from spark_regions.planner.trusting import runs_both_ways
+from spark_regions.planner.workload import Worths
 from spark_regions.reasons import would_save
 from spark_regions.runs.run_planner import Waiting
 from spark_regions.skew.history import observed
@@ -73,7 +75,9 @@ class Laps:
 class Session:
     """State of one application. Not thread-safe: the service calls it under its lock."""
 
-    def __init__(self, store: Store, graph: OperatorGraph, run: Run, counters: Counters) -> None:
+    def __init__(
+        self, store: Store, graph: OperatorGraph, run: Run, counters: Counters, prices: Prices = NO_PRICES
+    ) -> None:
         self.store = store
         self.graph = graph
         self.run = run
@@ -83,6 +87,9 @@ class Session:
         self.queries = OpenQueries()
         self.learning = Learning(graph, self.effects, self.queries)
         self.ttl_seconds = 0.0
+        self.prices = prices
+        self.confs = Confs()
+        self.worths = Worths(self.effects, prices)
         self.weights = store.catalog.read(lambda connection: learned_weights(connection, machine()))
         self._divided_by = 0.0
         self._decided = 0
@@ -99,6 +106,7 @@ class Session:
         plan = parse_plan(asked.plan).without(unordered)
         cores = max(1, asked.parallelism)
         self.ttl_seconds = confs.ttl_seconds
+        self.confs = confs
         step = self.follower.look(plan, confs, cores)
         follow_up = self.follower.follow_up(step, asked.offered)
         if follow_up is not None:
@@ -224,7 +232,7 @@ class Session:
         entries = (*self.effects.persisted.entries(cores), *stored)
         return Question(
             plan, view, entries, rates, confs, query.cores, self.store.clock(), run, unordered, query.asked.subquery,
-            query.top, plain.seconds if plain else None,
+            query.top, plain.seconds if plain else None, self.prices,
         )  # fmt: skip
 
     def _answer(self, actions: Iterable[wire.Action], declines: Iterable[Decline]) -> Decision:

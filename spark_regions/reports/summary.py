@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from spark_regions.conf import PREFIX
 from spark_regions.reports.candidates import Candidate, best
 from spark_regions.reports.event_totals import READS, WANTED, Application, EventTotals
 from spark_regions.reports.eventlog import events, open_log
@@ -24,6 +25,18 @@ class Prices:
 
     core_hour: float | None = None
     gb_month: float | None = None
+
+    def or_of(self, confs: Mapping[str, str]) -> Prices:
+        """What is not told here, as the application was given it."""
+
+        def given(name: str) -> float | None:
+            text = confs.get(f"{PREFIX}price.{name}", "")
+            return float(text) if text else None
+
+        return Prices(
+            given("coreHour") if self.core_hour is None else self.core_hour,
+            given("gbMonth") if self.gb_month is None else self.gb_month,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +200,7 @@ def closed(totals: EventTotals, prices: Prices, notes: list[str] | None = None) 
         verified=totals.savings.verified,
         query_points=tuple(totals.query_points),
         candidates=tuple(best(totals.lineages, max(application.cores, 1), lineages)),
-        prices=prices,
+        prices=prices.or_of(application.confs),
         notes=tuple(told),
     )
 

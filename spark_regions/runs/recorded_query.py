@@ -38,10 +38,14 @@ class Measured:
 
 @dataclass(frozen=True)
 class RecordedQuery:
-    """One query of a run."""
+    """One query of a run.
+
+    :param cores: that it ran on
+    """
 
     plan: Plan
     measured: Measured
+    cores: int = 1
 
     @cached_property
     def recurring_signature(self) -> str:
@@ -87,16 +91,18 @@ class _Step(msgspec.Struct):
     rows: dict[int, float]
     bytes: dict[int, float]
     widened: tuple[int, ...] = ()
+    cores: int = 1
 
 
-def encode(query: SignedQuery, measured: Measured) -> bytes | None:
+def encode(query: SignedQuery, measured: Measured, cores: int = 1) -> bytes | None:
     """A step as bytes for the catalog; None where it is too large to be worth keeping."""
     seconds, rows, sizes = (
         {node: round(value, 6) for node, value in values.items()}
         for values in (measured.seconds, measured.rows, measured.bytes)
     )
     plan = msgspec.structs.replace(query, repeated=(), predicates=())
-    body = zlib.compress(msgspec.json.encode(_Step(plan, seconds, rows, sizes, tuple(sorted(measured.widened)))), 6)
+    step = _Step(plan, seconds, rows, sizes, tuple(sorted(measured.widened)), cores)
+    body = zlib.compress(msgspec.json.encode(step), 6)
     return body if len(body) <= MAX_BODY_BYTES else None
 
 
@@ -109,7 +115,7 @@ def decode(body: bytes) -> RecordedQuery:
     except (zlib.error, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise InvalidRequest(f"recorded step: {type(error).__name__}: {error}") from error
     measured = Measured(step.seconds, step.rows, step.bytes, frozenset(step.widened))
-    return RecordedQuery(query_part(parse_plan(step.plan)), measured)
+    return RecordedQuery(query_part(parse_plan(step.plan)), measured, step.cores)
 
 
 def decoded(bodies: Iterable[bytes]) -> list[RecordedQuery]:

@@ -88,6 +88,7 @@ def _application(spark: SparkSession) -> Application:
         started=int(context.startTime),
         ended=int(time.time() * 1e3),
         cores=context.defaultParallelism,
+        confs={key: value for key, value in context.getConf().getAll() if key.startswith("spark.regions.price.")},
     )
 
 

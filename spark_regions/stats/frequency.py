@@ -7,6 +7,18 @@ from collections.abc import Collection
 from spark_regions.dag.plan import Plan
 from spark_regions.dag.records import GraphView
 
+HALF_LIFE_SECONDS = 2 * 86_400.0
+"""After so long a use counts half. All uses of three days (this over ln 2) count as much as all that ever were."""
+
+
+def fading(seconds: float) -> float:
+    """What is left of a use after so long; a clock that was set back counts as no time.
+
+    >>> fading(0.0), fading(2 * 86_400.0), fading(-5.0)
+    (1.0, 0.5, 1.0)
+    """
+    return float(0.5 ** (max(0.0, seconds) / HALF_LIFE_SECONDS))
+
 
 def edge_probability(child: str, parent: str, view: GraphView) -> float:
     """P(child → parent) by eq. 7, in relation to all runs; eq. 8 would relate it to what else follows the child.

@@ -12,6 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from spark_regions.dag.records import Entry
+from spark_regions.errors import StoreError
 from spark_regions.stats.plain_runs import is_whole_query
 from spark_regions.store import entries as records
 from spark_regions.store.graph import window
@@ -50,13 +51,29 @@ def list_entries(store: Store) -> list[Entry]:
     return store.catalog.read(records.all_entries)
 
 
-def remove_entry(store: Store, name: str) -> bool:
-    """Evict an entry by id or unique prefix; its files go when nobody reads them. False if there is none."""
-    matching = [entry.id for entry in list_entries(store) if entry.id == name or entry.id.startswith(name)]
-    if name not in matching and len(matching) != 1:
-        return False
-    store.abandon(name if name in matching else matching[0], "REMOVED")
-    return True
+def find_entry(store: Store, name: str) -> Entry:
+    """The entry of an id, or the only one whose id starts so.
+
+    :raises StoreError: there is none, or there are several
+    """
+    entries = list_entries(store)
+    matching = [e for e in entries if e.id == name] or [e for e in entries if name and e.id.startswith(name)]
+    if len(matching) != 1:
+        raise StoreError(f"No single entry starts with {name}. Hint: `spark-regions cache ls` lists them.")
+    return matching[0]
+
+
+def remove_entry(store: Store, name: str) -> None:
+    """Evict an entry by id or unique prefix; its files go when nobody reads them.
+
+    :raises StoreError: there is none
+    """
+    store.abandon(find_entry(store, name).id, "REMOVED")
+
+
+def job_of(connection: sa.Connection, application: str) -> str:
+    """Its name; empty where its run is forgotten."""
+    return connection.execute(sa.select(RUN.c.name).where(RUN.c.application == application)).scalar() or ""
 
 
 def clear(store: Store, moved: Callable[[float], None] = lambda _: None) -> int:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from spark_regions.costs.policy import CONTRADICTION_SECONDS, CONTRADICTION_SHARE
 from spark_regions.dag.records import Entry
+from spark_regions.stats.frequency import fading
 
-HALF_LIFE_SECONDS = 2 * 86_400.0
 SLACK_BYTES = 1 << 20
 SHADOW_AFTER = 2
 
@@ -31,19 +31,23 @@ def reservation(expected_bytes: float, max_bytes: int) -> int:
 
 
 def density(entry: Entry, now: float) -> float:
-    """Net benefit per byte: seconds that one use saves, times the uses so far plus one, fading with the time unused."""
-    idle = max(0.0, now - entry.used)
-    saving: float = 0.0 if shadowed(entry) else entry.recompute_seconds
-    fading: float = 0.5 ** (idle / HALF_LIFE_SECONDS)
-    return saving * (entry.uses + 1) * fading / max(entry.bytes, 1)
+    """Net benefit per byte. Until that was worked out for the workload: seconds that one use saves, times its uses, the
+    older the less.
+    """
+    if shadowed(entry):
+        return 0.0
+    worth = entry.net_benefit
+    if worth is None:
+        worth = entry.recompute_seconds * entry.recent_uses * fading(now - entry.used)
+    return worth / max(entry.bytes, 1)
 
 
 def make_room(
     entries: Iterable[Entry], wanted: int, gain_density: float, budget: int, now: float, leased: frozenset[str]
 ) -> Admission:
-    """The entries of least benefit per byte whose removal leaves `wanted` bytes free.
+    """The entries of least net benefit per byte whose removal leaves `wanted` bytes free.
 
-    Pending and leased entries stay; so does whatever is worth more per byte than the newcomer. Worked example:
+    Pending, leased and pinned entries stay; so does whatever is worth more per byte than the newcomer. Worked example:
     budget 100,
     used 40 (density 3) + 50 (density 1), wanted 30 at density 2: the second goes. Wanted 70: the first would have to go
     too, and is worth more: no room.
@@ -53,8 +57,7 @@ def make_room(
     if wanted > budget:
         return Admission(None, free)
     evict: list[str] = []
-    removable = [entry for entry in known if entry.state == "committed" and entry.id not in leased]
-    for entry in sorted(removable, key=lambda each: density(each, now)):
+    for entry in next_to_go(known, now, leased):
         if free >= wanted:
             break
         if density(entry, now) >= gain_density:
@@ -64,9 +67,15 @@ def make_room(
     return Admission(tuple(evict) if free >= wanted else None, free)
 
 
+def next_to_go(entries: Iterable[Entry], now: float, leased: frozenset[str] = frozenset()) -> list[Entry]:
+    """What may be removed to make room, the first to go first."""
+    removable = [e for e in entries if e.state == "committed" and e.id not in leased and not e.pinned]
+    return sorted(removable, key=lambda each: density(each, now))
+
+
 def expired(entry: Entry, ttl_seconds: float, now: float) -> bool:
-    """Not used for longer than the limit; a clock that was set back counts as no time."""
-    return ttl_seconds > 0 and max(0.0, now - entry.used) > ttl_seconds
+    """Not used for longer than the limit, and not pinned; a clock that was set back counts as no time."""
+    return ttl_seconds > 0 and not entry.pinned and max(0.0, now - entry.used) > ttl_seconds
 
 
 def shadowed(entry: Entry) -> bool:

@@ -11,13 +11,15 @@ import sqlalchemy as sa
 
 from spark_regions.dag.records import Entry
 from spark_regions.store.records import from_entry, to_entry
-from spark_regions.store.schema import ENTRY, LEASE, RUN
+from spark_regions.store.schema import EDGE, ENTRY, ENTRY_USE, LEASE, RUN
 from spark_regions.wire.messages import Growth
 
 NEWEST = 3
 """So many entries of one aggregate are looked at for one that can be brought up to date."""
 DEAD_SECONDS = 120.0
 """An application without a heartbeat for so long is dead: its leases and reservations end."""
+KEPT_USES = 20
+"""Of each entry."""
 
 
 def entries_on(
@@ -57,9 +59,67 @@ def ids(connection: sa.Connection) -> frozenset[str]:
 
 
 def unused(connection: sa.Connection, since: float) -> list[str]:
-    """Committed entries that were last used before that time."""
-    query = sa.select(ENTRY.c.id).where(ENTRY.c.state == "committed", ENTRY.c.used < since)
-    return list(connection.execute(query).scalars())
+    """Committed entries that were last used before that time; pinned ones only if their inputs changed."""
+    late = (ENTRY.c.state == "committed", ENTRY.c.used < since)
+    changed = ~ENTRY.c.pinned | _asked_for_others()
+    return list(connection.execute(sa.select(ENTRY.c.id).where(*late, changed)).scalars())
+
+
+def _asked_for_others() -> sa.ColumnElement[bool]:
+    """Whether the entry's job ran to its end since the entry was used, and never asked for these rows: its inputs are
+    other ones now, or the job is.
+    """
+    later, maker = RUN.alias("later"), RUN.alias("maker")
+    asked = sa.exists().where(EDGE.c.run_id == later.c.id, EDGE.c.child == ENTRY.c.lineage).correlate(later, ENTRY)
+    return (
+        sa.exists()
+        .where(
+            maker.c.application == ENTRY.c.application,
+            later.c.name == maker.c.name,
+            later.c.started > ENTRY.c.used,
+            later.c.ended.is_not(None),
+            later.c.queries > 0,
+            ~asked,
+        )
+        .correlate(ENTRY)
+    )
+
+
+class Use(NamedTuple):
+    """A query that read an entry.
+
+    :param job: name of its application
+    :param measured: whether `saved` (seconds) was measured against plain runs of the query; else it is estimated
+    """
+
+    application: str
+    job: str
+    query: int
+    at: float
+    saved: float
+    measured: bool
+
+
+def add_use(connection: sa.Connection, name: str, use: Use) -> None:
+    """Keep the last ones of an entry."""
+    values = {"application": use.application[:256], "query": use.query, "at": use.at, "saved": use.saved}
+    connection.execute(sa.insert(ENTRY_USE).values(entry=name, measured=use.measured, **values))
+    own = sa.select(ENTRY_USE.c.id).where(ENTRY_USE.c.entry == name)
+    old = list(connection.execute(own.order_by(ENTRY_USE.c.id.desc()).offset(KEPT_USES)).scalars())
+    if old:
+        connection.execute(sa.delete(ENTRY_USE).where(ENTRY_USE.c.id.in_(old)))
+
+
+def uses_of(connection: sa.Connection, name: str) -> list[Use]:
+    """The last ones, the newest first."""
+    u = ENTRY_USE.c
+    found = connection.execute(
+        sa.select(u.application, sa.func.coalesce(RUN.c.name, ""), u.query, u.at, u.saved, u.measured)
+        .join_from(ENTRY_USE, RUN, RUN.c.application == u.application, isouter=True)
+        .where(u.entry == name)
+        .order_by(u.id.desc())
+    )
+    return [Use(*row) for row in found]
 
 
 class Held(NamedTuple):
@@ -94,7 +154,9 @@ def update(connection: sa.Connection, name: str, **values: Any) -> bool:
 
 
 def delete(connection: sa.Connection, ids: Iterable[str]) -> None:
-    connection.execute(sa.delete(ENTRY).where(ENTRY.c.id.in_(list(ids))))
+    gone = list(ids)
+    connection.execute(sa.delete(ENTRY_USE).where(ENTRY_USE.c.entry.in_(gone)))
+    connection.execute(sa.delete(ENTRY).where(ENTRY.c.id.in_(gone)))
 
 
 def mark_evicted(connection: sa.Connection, ids: Iterable[str], reason: str) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     Float,
     ForeignKey,
@@ -21,7 +22,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-HEAD = "0008"
+HEAD = "0009"
 METADATA = MetaData(
     naming_convention={
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -152,6 +153,9 @@ ENTRY = Table(
     Column("created", Float, nullable=False),
     Column("used", Float, nullable=False),
     Column("uses", Integer, nullable=False, default=0),
+    Column("recent_uses", Float, nullable=False, default=1.0),
+    Column("net_benefit", Float),
+    Column("pinned", Boolean, nullable=False, default=False),
     Column("recompute_seconds", Float, nullable=False, default=0.0),
     Column("predicted_seconds", Float, nullable=False, default=0.0),
     Column("measured_seconds", Float, nullable=False, default=0.0),
@@ -173,6 +177,19 @@ ENTRY = Table(
     Index(None, "grows"),
     Index(None, "lineage"),
     Index(None, "state", "bytes"),
+)
+
+ENTRY_USE = Table(
+    "entry_use",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("entry", String(64), nullable=False),
+    Column("application", String(256), nullable=False),
+    Column("query", BigInteger, nullable=False),
+    Column("at", Float, nullable=False),
+    Column("saved", Float, nullable=False),
+    Column("measured", Boolean, nullable=False),
+    Index(None, "entry"),
 )
 
 SWITCHED_OFF = Table(

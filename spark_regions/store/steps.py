@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import sqlalchemy as sa
 
@@ -40,6 +41,43 @@ def steps_of(connection: sa.Connection, name: str, without: int | None = None) -
         return []
     found = connection.execute(sa.select(STEP.c.body).where(STEP.c.run_id == run).order_by(STEP.c.position))
     return [bytes(body) for body in found.scalars()]
+
+
+class RecordedRun(NamedTuple):
+    """A run whose queries are kept.
+
+    :param name: of the application
+    :param started: seconds of the epoch
+    :param bodies: its queries, in their order
+    """
+
+    application: str
+    name: str
+    started: float
+    bodies: tuple[bytes, ...]
+
+
+def recorded_runs(connection: sa.Connection, most_queries: int) -> list[RecordedRun]:
+    """Of all applications, the newest first, as long as they have no more queries in all."""
+    counts = sa.select(STEP.c.run_id, sa.func.count()).group_by(STEP.c.run_id).order_by(STEP.c.run_id.desc())
+    found: list[RecordedRun] = []
+    left = most_queries
+    for run, count in connection.execute(counts).all():
+        left -= count
+        if left < 0:
+            break
+        row = connection.execute(sa.select(RUN).where(RUN.c.id == run)).one()
+        bodies = connection.execute(sa.select(STEP.c.body).where(STEP.c.run_id == run).order_by(STEP.c.position))
+        found.append(RecordedRun(row.application, row.name, row.started, tuple(bytes(b) for b in bodies.scalars())))
+    return found
+
+
+def run_starts(connection: sa.Connection) -> dict[str, list[float]]:
+    """When each application's runs that executed something started, by its name."""
+    found: dict[str, list[float]] = {}
+    for name, started in connection.execute(sa.select(RUN.c.name, RUN.c.started).where(RUN.c.queries > 0)):
+        found.setdefault(name, []).append(started)
+    return found
 
 
 def write_steps(connection: sa.Connection, run: int, steps: Mapping[int, bytes]) -> None:

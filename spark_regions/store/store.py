@@ -13,8 +13,10 @@ import msgspec
 import sqlalchemy as sa
 
 from spark_regions.dag.records import Entry
+from spark_regions.errors import StoreError
+from spark_regions.stats.frequency import fading
 from spark_regions.store import entries as records
-from spark_regions.store.admission import density, make_room
+from spark_regions.store.admission import make_room, next_to_go
 from spark_regions.store.catalog import Catalog
 from spark_regions.store.files import delete_entry, leftovers
 from spark_regions.store.opening import StoreLocation
@@ -205,9 +207,11 @@ class Store:
                 records.update(connection, name, grows=growth.identity, growth=text)
             committed = replace(entry, rows=rows, bytes=size)
             others = [other for other in records.entries_on(connection, [entry.core]) if other.state == "committed"]
-            old = [other.id for other in others if superseded(committed, other)]
-            records.mark_evicted(connection, old, "SUPERSEDED")
-            return "", old
+            old = [other for other in others if superseded(committed, other)]
+            records.mark_evicted(connection, [other.id for other in old], "SUPERSEDED")
+            if any(other.pinned for other in old):
+                records.update(connection, name, pinned=True)
+            return "", [other.id for other in old]
 
         outcome, removed = self.catalog.write(work)
         self.evictions += len(removed)
@@ -251,7 +255,9 @@ class Store:
         """What computing an entry took, where that was not known when it was decided."""
         self.catalog.write(lambda connection: records.update(connection, name, recompute_seconds=seconds))
 
-    def used(self, name: str, predicted: float, saved: float, measured: bool, contradicted: bool) -> None:
+    def used(
+        self, name: str, run: Run, query: int, predicted: float, saved: float, measured: bool, contradicted: bool
+    ) -> None:
         """A load ran: what it was predicted to save, and what it saved, as measured or by an estimate."""
         now = self.clock()
 
@@ -264,14 +270,52 @@ class Store:
                 name,
                 used=max(now, entry.used),
                 uses=entry.uses + 1,
+                recent_uses=entry.recent_uses * fading(now - entry.used) + 1,
                 predicted_seconds=entry.predicted_seconds + predicted,
                 measured_seconds=entry.measured_seconds + saved * measured,
                 measured_uses=entry.measured_uses + measured,
                 estimated_seconds=entry.estimated_seconds + saved * (not measured),
                 contradictions=entry.contradictions + 1 if contradicted else 0,
             )
+            use = records.Use(run.application, run.name, query, now, saved, measured)
+            records.add_use(connection, name, use)
 
         self.catalog.write(work)
+
+    def worth(self, net_benefits: Mapping[str, float]) -> None:
+        """What entries are worth to the workload, by id."""
+
+        def work(connection: sa.Connection) -> None:
+            for name, worth in net_benefits.items():
+                records.update(connection, name, net_benefit=worth)
+
+        self.catalog.write(work)
+
+    def pin(self, name: str, budget: int) -> None:
+        """Keep a committed entry, whatever else would be worth more.
+
+        :raises StoreError: it is not there, or what is pinned would not fit into the budget
+        """
+
+        def work(connection: sa.Connection) -> None:
+            entry = records.get(connection, name)
+            if entry is None or entry.state != "committed":
+                state = "none" if entry is None else f"one that is {entry.state}"
+                raise StoreError(
+                    f"Found {state} for {name}, expected a complete entry. Hint: wait for its query to end."
+                )
+            pins = sum(each.bytes for each in records.all_entries(connection) if each.pinned and each.id != name)
+            if pins + entry.bytes > budget:
+                raise StoreError(
+                    f"Found {pins} bytes pinned and {entry.bytes} to pin, expected at most {budget} in all. "
+                    "Hint: unpin others, or raise spark.regions.recycle.maxBytes."
+                )
+            records.update(connection, name, pinned=True)
+
+        self.catalog.write(work)
+
+    def unpin(self, name: str) -> None:
+        self.catalog.write(lambda connection: records.update(connection, name, pinned=False))
 
     def release(self, run: Run, name: str, query: int | None) -> None:
         def work(connection: sa.Connection) -> bool:
@@ -311,7 +355,7 @@ class Store:
                 doomed += late
             kept = records.held(connection).get("committed")
             if kept is not None and kept.entries > MOST_ENTRIES:
-                worst = sorted(records.entries_in(connection, ["committed"]), key=lambda each: density(each, now))
+                worst = next_to_go(records.entries_in(connection, ["committed"]), now)
                 # More than have to, so that this is not done each time.
                 over = [entry.id for entry in worst[: kept.entries - MOST_ENTRIES * 9 // 10]]
                 records.mark_evicted(connection, over, "OVER_BUDGET")

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from spark_regions.costs.money import Prices
 from spark_regions.costs.rates import Rates
 from spark_regions.dag.digests import digest, shape
 from spark_regions.dag.plan import (
@@ -73,6 +74,7 @@ def question(case: Mapping[str, Any]) -> Question:
         unordered,
         top=top,
         plain_seconds=case.get("plain"),
+        prices=Prices(**case.get("prices", {})),
     )
 
 

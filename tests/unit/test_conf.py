@@ -32,6 +32,9 @@ VALUES = [
     ("recycle.window", "1", 1),
     ("persist.maxBytes", "", None),
     ("persist.maxBytes", "1k", 1024),
+    ("price.coreHour", "", None),
+    ("price.coreHour", "0.05", 0.05),
+    ("price.gbRead", ".5", 0.5),
 ]
 
 
@@ -58,6 +61,7 @@ BAD = [
     ("planner.deadline", "soon", "a time such as 200ms, 5s or 7d, not negative", "the default is 200ms"),
     ("mode", "", "one of apply, observe", "the default is apply"),
     ("recycle.namespace", "../root", "a plain folder name", "leave it out for the default"),
+    ("price.gbMonth", "-1", "a number such as 0.05, not negative", "leave it out for the default"),
     ("persist.maxBytes", "much", "a size such as 512m or 10g, not negative", "leave it out for the default"),
 ]
 

@@ -158,6 +158,16 @@ def test_money(tmp_path: Path) -> None:
     assert any("cores is not known" in note for note in without.notes)
 
 
+def test_prices_are_those_of_the_application_where_none_are_told(tmp_path: Path) -> None:
+    given = {"spark.regions.price.coreHour": "3600", "spark.regions.price.gbMonth": "10"}
+    log = reused()
+    (told,) = [each for each in log if each["Event"] == "SparkListenerEnvironmentUpdate"]
+    told["Spark Properties"] |= given
+    assert report(tmp_path, log).money.computing == pytest.approx(5.1)
+    found = report(tmp_path, log, Prices(core_hour=7200.0))
+    assert (found.money.computing, found.money.holding_month) == (pytest.approx(10.2), pytest.approx(0.02))
+
+
 def test_observe_mode_tells_what_would_have_been_done(tmp_path: Path) -> None:
     from spark_regions.reasons import would_save
 

@@ -14,7 +14,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateTable
 
 from spark_regions.dag.records import EdgeUse, Entry
-from spark_regions.errors import CatalogBusy, CatalogNewer, StoreUnwritable
+from spark_regions.errors import CatalogBusy, CatalogNewer, StoreError, StoreUnwritable
 from spark_regions.store import admin, graph, schema, written
 from spark_regions.store import entries as records
 from spark_regions.store.admission import make_room, supersedes
@@ -455,9 +455,10 @@ def test_what_the_command_line_uses(store, tmp_path, url):
     batch.add_variant(variant(signature("one"), seconds=2.0))
     batch.add_edge("s", "j")
     store.catalog.write(lambda connection: graph.write_batch(connection, batch, run.id), counted=True)
-    assert not admin.remove_entry(store, "e")
-    assert not admin.remove_entry(store, "nothing")
-    assert admin.remove_entry(store, one.id[:12])
+    for name in ("e", "nothing", ""):
+        with pytest.raises(StoreError, match=f"No single entry starts with {name}"):
+            admin.remove_entry(store, name)
+    admin.remove_entry(store, one.id[:12])
     assert states(store) == {two.id: "committed"}
     found = admin.graph_snapshot(store)
     assert [each["kinds"] for each in found.operators] == [["Op"]]

@@ -7,7 +7,9 @@ from spark_regions.optimizer.strategies.antichain import ancestry, best_antichai
 
 
 def choose(given: StrategyInput) -> Selection:
-    """The topmost measured point of each branch that is not loaded, whatever it is worth beyond nothing."""
+    """The topmost point of each branch that is not loaded, whatever it is worth beyond nothing. As in the paper's
+    evaluation (§6), it is one that was measured before: a point that never returns is not written.
+    """
     loads = dict(best_antichain(given, lambda point: Decline(point.node, "NOT_CHOSEN")).loads)
     by_node = {point.node: point for point in given.candidates if point.ref is None}
     declines = [refused for point in by_node.values() if (refused := too_cheap(point))]

@@ -12,7 +12,11 @@ from spark_regions.optimizer.strategies.ski_rental import ski_rental
 
 
 def choose(given: StrategyInput) -> Selection:
-    """Points of the Pareto front by expected benefit minus write; ski-rental where no earlier run knew the point."""
+    """Points of the Pareto front by expected benefit minus write; ski-rental where no earlier run knew the point.
+
+    Eq. 5 picks the point with the largest P_total · t_benefit. Here that is times the uses in runs that had it, less
+    the write, and of several points none is below another.
+    """
     front = {(point.node, point.ref) for point in pareto_front(p for p in given.candidates if p.expected > 0)}
 
     def markov(point: MaterializationCandidate) -> Appraisal | Decline:

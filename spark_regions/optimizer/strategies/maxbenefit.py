@@ -9,7 +9,9 @@ from spark_regions.optimizer.strategies.antichain import best_antichain
 
 
 def choose(given: StrategyInput) -> Selection:
-    """Points whose benefit (eq. 1) for one use exceeds their write."""
+    """Points whose benefit (eq. 1) for one use exceeds their write. The paper takes one point a job and counts no
+    write; of several, none is below another.
+    """
     return replace(best_antichain(given, maxbenefit), first_uses=True)
 
 

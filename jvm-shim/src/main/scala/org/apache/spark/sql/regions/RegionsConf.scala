@@ -51,6 +51,7 @@ object RegionsConf {
       case "bool" => created(builder.booleanConf)
       case "int" => created(builder.intConf.checkValue(_ >= least, requirement))
       case "share" => created(builder.doubleConf.checkValue(share => share >= 0 && share <= 1, requirement))
+      case "number" => created(builder.doubleConf.checkValue(_ >= 0, requirement))
       case "time" => created(builder.timeConf(timeUnits(text("unit"))).checkValue(_ >= least, requirement))
       case "bytes" => created(builder.bytesConf(ByteUnit.BYTE).checkValue(_ >= least, requirement))
       // Only the planner knows what installed packages add.
