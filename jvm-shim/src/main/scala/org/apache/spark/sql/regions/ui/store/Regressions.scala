@@ -59,7 +59,8 @@ private[store] final class Regressions(store: ElementTrackingStore) {
   /** Results that were written for nothing, or could not be read. */
   def entry(event: SparkListenerRegionsEntry): Unit =
     // The decision that could not be applied says the same with more words.
-    if (Set("abandoned", "invalid")(event.state) && event.code != "NOT_EXECUTED" && kept.regression(id(event.query, event.entry, "failed")).isEmpty) {
+    if (Set("abandoned", "invalid")(event.state) && event.code != "NOT_EXECUTED" && kept.regression(id(event.query,
+          event.entry, "failed")).isEmpty) {
       val execution = kept.query(event.query).map(_.executionId).getOrElse(-1L)
       val what = if (event.state == "abandoned") "not stored" else "not readable"
       add(RegressionRecord("", event.query, execution, event.time, what, event.entry, code = event.code,
