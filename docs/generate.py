@@ -21,7 +21,12 @@ HERE = Path(__file__).resolve().parent
 
 def pages() -> dict[str, str]:
     """Each generated page by its file name."""
-    return {"configuration.md": conf.markdown(), "cli.md": cli(), "refusals.md": refusals()}
+    return {
+        "configuration.md": conf.markdown(),
+        "cli.md": cli(),
+        "refusals.md": refusals(),
+        "operators.md": operators(),
+    }
 
 
 def cli() -> str:
@@ -66,6 +71,19 @@ def refusals() -> str:
         for title, codes in SECTIONS.items()
     ]
     return "\n".join([(HERE / "never.txt").read_text(encoding="utf-8"), *rows])
+
+
+def operators() -> str:
+    """What data science asks of Spark, by the cells that the tests run: a title, and a code where it is refused."""
+    cells = ("\n" + (HERE.parent / "tests" / "fixtures" / "operators.txt").read_text(encoding="utf-8")).split("\n%% ")[
+        1:
+    ]
+    rows = []
+    for cell in cells:
+        title, _, source = cell.partition("\n")
+        refused = source.partition('\nrefused = "')[2].partition('"')[0]
+        rows.append(f"| {title} | {f'refused: `{refused}`' if refused else 'yes'} |\n")
+    return (HERE / "operators.txt").read_text(encoding="utf-8") + "".join(rows)
 
 
 def main(folder: Path = HERE) -> None:

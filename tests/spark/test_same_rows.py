@@ -688,3 +688,13 @@ def test_a_plan_of_very_many_operators(sides: Sides, table: Path, keys: Path) ->
         return union.groupBy("name").count()
 
     sides.same(query)
+
+
+def test_a_query_around_a_subquery_that_is_read_is_read_itself(sides: Sides, table: Path, keys: Path) -> None:
+    def query(spark: SparkSession) -> DataFrame:
+        joined(spark, table, keys).createOrReplaceTempView("rows")
+        return spark.sql("SELECT name, count(*) / (SELECT count(v) FROM rows) AS share FROM rows GROUP BY name")
+
+    sides.reused(query)
+    text = query(sides.on)._jdf.queryExecution().optimizedPlan().toString()  # type: ignore[operator]
+    assert "MaterializedRead" in text and "Aggregate" not in text

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import binascii
+import functools
+import importlib.metadata
 import sys
 from collections.abc import Iterable
 
@@ -15,6 +17,8 @@ from spark_regions.identity.udf.symbols import read_symbols
 from spark_regions.wire.messages import DigestFunctions, FunctionDigest, PickledFunction, Why
 
 OUR_PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+GIVEN = ("numpy", "pandas", "pyarrow")
+"""Libraries whose values a function may be given, and so use without naming them."""
 
 
 def digest_functions(asked: DigestFunctions, trusted: Iterable[str] = ()) -> dict[str, FunctionDigest]:
@@ -50,7 +54,20 @@ def digest_function(function: PickledFunction, modules: Modules, trusted: Iterab
         raise UdfRefused("UDF_UNREADABLE", f"not base64: {error}") from error
     try:
         symbols = read_symbols(command)
-        surroundings = prove(symbols, modules, trusted, function.hash_seed)
+        surroundings = [*prove(symbols, modules, trusted, function.hash_seed), *given()]
         return canonical_digest(symbols, modules.digest, surroundings)
     except (RecursionError, MemoryError) as error:
         raise UdfRefused("UDF_UNREADABLE", type(error).__name__) from error
+
+
+@functools.cache
+def given() -> tuple[str, ...]:
+    """Versions of the libraries whose values a function may be given."""
+    return tuple(f"{name} {_version(name)}" for name in GIVEN)
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "none"

@@ -6,6 +6,7 @@ import scala.collection.mutable
 
 import org.apache.spark.api.python.PythonEvalType
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateFunction
 import org.apache.spark.sql.catalyst.plans.QueryPlan
 import org.apache.spark.sql.catalyst.trees.TreeNode
 import org.apache.spark.sql.regions.{Refusal, Signature, SparkMinor}
@@ -101,7 +102,11 @@ private[rules] class ExpressionDigest(
     case GetStructField(struct, ordinal, _) => Digest("GetStructField", digestOf(struct), ordinal.toString)
     case order: SortOrder =>
       Digest("SortOrder", digestOf(order.child), order.direction.sql, order.nullOrdering.sql)
-    case udf: PythonUDF => python(udf, digestOf)
+    case udf: PythonUDF =>
+      if (!ExpressionDigest.scalarPython.contains(udf.evalType))
+        Refused("OPAQUE_PYTHON", s"${udf.name}: ${PythonEvalType.toString(udf.evalType)}")
+      python(udf, udf.dataType, udf.children.map(digestOf))
+    case udf: PythonUDAF => python(udf, udf.dataType, udf.children.map(digestOf))
     case udf: ScalaUDF =>
       val encoders = (udf.inputEncoders :+ udf.outputEncoder).map(
         _.fold("none")(e => e.clsTag.runtimeClass.getName + ValueDigest.typeKey(e.schema)))
@@ -134,11 +139,12 @@ private[rules] class ExpressionDigest(
     if (!expression.deterministic && expression.children.forall(_.deterministic)) {
       expression match {
         case subquery: SubqueryExpression => // the plan's own refusal says more
+        case function: AggregateFunction => // AggregateDigest says whether it has one value over these rows
         case _ => Refused("NONDETERMINISTIC", expression.prettyName)
       }
     }
     expression match {
-      case _: PythonUDF | _: ScalaUDF =>
+      case _: PythonUDF | _: PythonUDAF | _: ScalaUDF =>
       case udf: UserDefinedExpression => Refused("UNDIGESTIBLE_FUNCTION", udf.name)
       case _: OuterReference => Refused("OUTER_REFERENCE", expression.sql)
       case call: objects.StaticInvoke if !call.staticObject.getName.startsWith("org.apache.spark.") =>
@@ -219,18 +225,23 @@ private[rules] class ExpressionDigest(
     digest
   }
 
-  private def python(udf: PythonUDF, digestOf: Expression => String): String = {
-    if (!ExpressionDigest.scalarPython.contains(udf.evalType)) {
-      Refused("OPAQUE_PYTHON", s"${udf.name}: ${PythonEvalType.toString(udf.evalType)}")
-    }
+  /** Of a Python function that is given rows, not values. */
+  def ofRows(function: Expression): String = function match {
+    case udf: PythonUDF =>
+      check(udf)
+      python(udf, udf.dataType, udf.children.map(apply))
+    case other => Refused("OPAQUE_PYTHON", other.prettyName)
+  }
+
+  private def python(udf: PythonFuncExpression, dataType: DataType, arguments: Seq[String]): String = {
     if (!udf.func.broadcastVars.isEmpty) Refused("UDF_BROADCAST", udf.name)
     val function = context.python.get(UdfDigests.key(udf.func)) match {
       case Some(Right(digest)) => digest
       case Some(Left(refusal)) => throw new Refused(refusal)
       case None => Refused("UNDIGESTIBLE_FUNCTION", udf.name)
     }
-    val parts = Seq(function, udf.evalType.toString, udf.func.pythonVer, ValueDigest.typeKey(udf.dataType))
-    Digest.of("PythonUDF", parts ++ udf.children.map(digestOf))
+    val parts = Seq(function, udf.evalType.toString, udf.func.pythonVer, ValueDigest.typeKey(dataType))
+    Digest.of("PythonUDF", parts ++ arguments)
   }
 
   /** Columns of the subquery's rows are told from those of the outer rows, of which they may be the very same. */

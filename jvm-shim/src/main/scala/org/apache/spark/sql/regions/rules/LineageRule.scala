@@ -78,7 +78,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
     val waited = runtime.verifier.await()
     val started = System.nanoTime()
     val signed = notes.lap("sign")(runtime.recycling.sign(session, plan, subquery))
-    if (subquery) SubquerySignature.leave(plan, signed)
+    if (subquery) SubquerySignature.leave(plan, signed) else CachedPlan.leave(session, plan, signed)
     noteRefusals(signed)
     // Before the plan is rewritten: the nodes above a load or a store are copies, which take the marks along.
     runtime.queries.register(query, signed, Nil, Nil)
@@ -98,6 +98,8 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
     val rewritten = applied.map(_.plan).getOrElse(plan)
     // A root that was replaced has no mark yet, and may be all that is left of a subquery.
     if (rewritten ne plan) {
+      // The query around a subquery would lose its identity with it.
+      if (subquery) SubquerySignature.leave(rewritten, signed) else CachedPlan.leave(session, rewritten, signed)
       rewritten.setTagValue(Tags.query, query)
       rewritten.setTagValue(ProfileTags.part, query)
       if (subquery) SubquerySignature.leave(rewritten, signed)

@@ -11,7 +11,7 @@ import org.apache.spark.sql.execution.datasources.{LogicalRelation, WriteFiles}
 import org.apache.spark.sql.regions.{Refusal, SparkMinor}
 
 /** The normal form of an operator over those of its children. */
-private[rules] final class OperatorForms(context: ExpressionContext, sources: SourceDigest) {
+private[rules] final class OperatorForms(context: ExpressionContext, sources: SourceDigest, order: DeterminedOrder) {
   import OperatorForms._
 
   private val definitions = context.definitions
@@ -23,6 +23,7 @@ private[rules] final class OperatorForms(context: ExpressionContext, sources: So
     case (range: Range, _) =>
       sources.leaf(s"range ${range.start} ${range.end} ${range.step}", range.output.map(_.exprId))
     case (_: OneRowRelation, _) => sources.leaf("row", Nil)
+    case (cached: InMemoryRelation, _) => sources.cached(cached, context.floatAggregates)
     case (project: Project, Seq(child)) => this.project(project, child)
     case (filter: Filter, Seq(child)) => this.filter(filter, child)
     case (join: Join, Seq(left, right)) => joins(join, left, right)
@@ -46,6 +47,13 @@ private[rules] final class OperatorForms(context: ExpressionContext, sources: So
     case (_: SubqueryAlias | _: View | _: ResolvedHint | _: Subquery | _: ReturnAnswer, Seq(child)) => child
     case (python: BatchEvalPython, Seq(child)) => evaluated(python.udfs, python.resultAttrs, child)
     case (python: ArrowEvalPython, Seq(child)) => evaluated(python.udfs, python.resultAttrs, child)
+    case (sample: Sample, Seq(child)) => this.sample(sample, child)
+    case (map: MapInPandas, Seq(_)) => mapped(map, map.functionExpr, map.isBarrier || map.profile.isDefined, children)
+    case (map: MapInArrow, Seq(_)) => mapped(map, map.functionExpr, map.isBarrier || map.profile.isDefined, children)
+    case (groups: FlatMapGroupsInPandas, Seq(_)) => grouped(groups, groups.functionExpr, children)
+    case (groups: FlatMapGroupsInArrow, Seq(_)) => grouped(groups, groups.functionExpr, children)
+    case (groups: FlatMapCoGroupsInPandas, _) => grouped(groups, groups.functionExpr, children)
+    case (groups: FlatMapCoGroupsInArrow, _) => grouped(groups, groups.functionExpr, children)
     case _ => Refused("UNKNOWN_OPERATOR", plan.getClass.getName)
   }
 
@@ -84,7 +92,7 @@ private[rules] final class OperatorForms(context: ExpressionContext, sources: So
     checkParsed(plan, child)
     val digest = digester(child)
     val floats = context.floatAggregates
-    val functions = new AggregateDigest(floats, digest)
+    val functions = aggregates(digest, plan.children.head, grouping)
     val keys = grouping.map(digest(_))
     grouping.find(key => ValueDigest.hasEqualButDifferent(key.dataType)).foreach(k => Refused("ORDER_DEPENDENT", k.sql))
     val exact = grouping.zip(keys).collect { case (key, d) if ValueDigest.groupsExactly(key.dataType) => d }.toSet
@@ -119,6 +127,11 @@ private[rules] final class OperatorForms(context: ExpressionContext, sources: So
     )
   }
 
+  private def aggregates(digest: ExpressionDigest, rows: LogicalPlan, keys: Seq[Expression] = Nil): AggregateDigest = {
+    lazy val where = order(rows, shuffled = true)
+    new AggregateDigest(context.floatAggregates, digest, rows, () => where, keys)
+  }
+
   /** The same also where a filter on keys is no filter on groups: its rows are those of other groups. */
   private def rounding(child: Form, kept: Map[String, Conjunct], keys: Seq[String]): String = {
     val ofKeys = isOf(keys.toSet)
@@ -134,7 +147,7 @@ private[rules] final class OperatorForms(context: ExpressionContext, sources: So
 
   private def window(window: Window, child: Form): Form = {
     val digest = digester(child)
-    val functions = new AggregateDigest(context.floatAggregates, digest)
+    val functions = aggregates(digest, window.child)
     val keys = window.partitionSpec.filter(key => ValueDigest.groupsExactly(key.dataType)).map(digest(_)).toSet
     val ofKeys = isOf(keys)
     val kept = child.normal.collect { case (d, conjunct) if keys.isEmpty || !ofKeys(conjunct) => d }
@@ -187,6 +200,55 @@ private[rules] final class OperatorForms(context: ExpressionContext, sources: So
       bases = child.bases + atom,
       columns = child.columns ++ generated)
   }
+
+  private def sample(sample: Sample, child: Form): Form = {
+    checkParsed(sample, child)
+    val parameters = sample.productIterator.filterNot(_.isInstanceOf[LogicalPlan]).map(_.toString).toSeq
+    if (parameters.contains("None")) Refused("SAMPLE", "no seed")
+    val where = order(sample.child, shuffled = false).getOrElse(Refused("SAMPLE", "of rows in an order of their own"))
+    val atom = Digest.of("sample", Seq(child.lineage, where) ++ parameters)
+    opaque(
+      atom,
+      sample.output.map(a => a.exprId -> Digest("sampled", atom, child.columns(a.exprId))).toMap,
+      Seq(child))
+  }
+
+  /** A Python function of whole partitions. */
+  private def mapped(map: UnaryNode, function: Expression, together: Boolean, children: Seq[Form]): Form =
+    if (together) Refused("OPAQUE_PYTHON", s"${map.nodeName} with a barrier or a profile of resources")
+    else given(map, function, order(map.child, shuffled = false), Nil, children)
+
+  /** A Python function of the rows of a key. */
+  private def grouped(plan: LogicalPlan, function: Expression, children: Seq[Form]): Form = {
+    val sizes = plan.productIterator.collect { case keys: Int => keys.toString }.toSeq
+    val keys = plan.productIterator.collect { case keys: Seq[_] => keys }.nextOption().getOrElse(Nil)
+    val digests = keys.collect { case key: Attribute => children.head.columns.getOrElse(key.exprId, key.name) }
+    val orders = plan.children.map(order(_, shuffled = true))
+    val where = Option.when(orders.forall(_.isDefined))(Digest.of("orders", orders.flatten))
+    given(plan, function, where, sizes ++ digests, children)
+  }
+
+  /** What it is given: rows in their order, columns with their names. */
+  private def given(
+      plan: LogicalPlan,
+      function: Expression,
+      where: Option[String],
+      parameters: Seq[String],
+      children: Seq[Form]): Form = {
+    plan.children.zip(children).foreach { case (below, form) => checkParsed(plan, form) }
+    val columns = plan.children.zip(children).flatMap { case (below, form) =>
+      below.output.flatMap(a => Seq(a.name, a.dataType.json, a.nullable.toString, form.columns(a.exprId)))
+    }
+    val digest = new ExpressionDigest(context, id => children.flatMap(_.columns.get(id)).headOption)
+    val atom = Digest.of(
+      "python",
+      Seq(plan.nodeName, digest.ofRows(function), where.getOrElse(Refused("ORDER_DEPENDENT", plan.nodeName))) ++
+        children.map(_.lineage) ++ columns ++ parameters ++
+        plan.output.flatMap(a => Seq(a.name, a.dataType.json, a.nullable.toString))
+    )
+    opaque(atom, plan.output.zipWithIndex.map { case (a, i) => a.exprId -> Digest("made", atom, i.toString) }.toMap,
+      children)
+  }
 }
 
 private[rules] object OperatorForms {
@@ -214,9 +276,7 @@ private[rules] object OperatorForms {
       case _: CollectMetrics => refuse("OBSERVE")
       case _: GlobalLimit | _: LocalLimit | _: Offset | _: Tail => refuse("LIMIT_WITHOUT_TOTAL_ORDER")
       case _ if SparkMinor.limitAll(plan) => refuse("LIMIT_WITHOUT_TOTAL_ORDER")
-      case _: Sample => refuse("SAMPLE")
       case _: LogicalRDD => refuse("RDD_SOURCE")
-      case _: InMemoryRelation => refuse("USER_CACHED")
       case _: CTERelationRef | _: CTERelationDef | _: WithCTE => refuse("CTE_REFERENCE")
       case _: EventTimeWatermark | _: DeduplicateWithinWatermark => refuse("STREAMING_SOURCE")
       case _: ObjectProducer | _: ObjectConsumer | _: TypedFilter if name.contains("ExternalRDD") =>
@@ -224,7 +284,7 @@ private[rules] object OperatorForms {
       case _: ObjectProducer | _: ObjectConsumer | _: TypedFilter => refuse("OBJECT_OPERATOR")
       case _ if name.startsWith("org.apache.spark.sql.execution.datasources.v2.") => refuse("V2_SOURCE")
       case _ if name.endsWith(".HiveTableRelation") => refuse("HIVE_SOURCE")
-      case _ if opaquePython(plan.getClass.getSimpleName) => refuse("OPAQUE_PYTHON")
+      case _ if opaquePython(plan.getClass.getSimpleName) && !DeterminedOrder.sees(plan) => refuse("OPAQUE_PYTHON")
       case _ => None
     }
   }
@@ -235,6 +295,7 @@ private[rules] object OperatorForms {
 
   def notStorable(plan: LogicalPlan, form: Form): Option[Refusal] = plan match {
     case _: Repartition | _: RepartitionByExpression | _: RebalancePartitions => Some(Refusal("REPARTITION"))
+    case _: InMemoryRelation => Some(Refusal("USER_CACHED"))
     case _ if form.ordered => Some(Refusal("ORDERED"))
     case _ if form.pruned => Some(Refusal("RUNTIME_FILTER"))
     case _ => None

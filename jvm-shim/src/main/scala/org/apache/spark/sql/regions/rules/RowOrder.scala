@@ -17,14 +17,8 @@ private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan) {
 
   private lazy val parents: Map[Int, SignedNode] = signed.nodes.flatMap(node => node.children.map(_ -> node)).toMap
 
-  private lazy val whole: SparkPlan = RowOrder.plain(session, query(signed.nodes.head.plan))
+  private lazy val whole: SparkPlan = RowOrder.plain(session, RowOrder.query(signed.nodes.head.plan))
   private val found = mutable.HashMap.empty[Int, (SparkPlan, Option[Layout])]
-
-  /** To plan a command is the business of whoever runs it. */
-  private def query(plan: LogicalPlan): LogicalPlan = plan match {
-    case (_: Command | _: WriteFiles) if plan.children.size == 1 => query(plan.children.head)
-    case other => other
-  }
 
   private def plain(node: SignedNode): (SparkPlan, Option[Layout]) = found.getOrElseUpdate(
     node.id, {
@@ -39,7 +33,7 @@ private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan) {
 
   /** Marks the nodes whose tasks may be arranged otherwise. */
   def mark(): Unit = signed.nodes.foreach { node =>
-    if (node.signature.isRight && (RowOrder.single(node.plan) && !AggregateDigest.rounds(node.plan) || hidden(node)))
+    if (node.signature.isRight && (RowOrder.single(node.plan) && !DeterminedOrder.sees(node.plan) || hidden(node)))
       node.plan.setTagValue(Tags.anyOrder, true)
   }
 
@@ -48,7 +42,7 @@ private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan) {
     .getOrElse {
       // Copies: the query goes on with its own.
       val own = node.plan.clone()
-      val around = if (inSubquery(node)) own else query(signed.nodes.head.plan).clone()
+      val around = if (inSubquery(node)) own else RowOrder.query(signed.nodes.head.plan).clone()
       val top = onTop(node)
       RowOrder.beside(session) {
         val plan = RowOrder.plain(session, own)
@@ -68,7 +62,7 @@ private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan) {
   private val origins = mutable.HashMap.empty[Int, Option[String]]
 
   private def origin(node: SignedNode): Option[String] =
-    origins.getOrElseUpdate(node.id, PlanOrigin.of(session, node.plan, query(signed.nodes.head.plan)))
+    origins.getOrElseUpdate(node.id, PlanOrigin.of(session, node.plan, RowOrder.query(signed.nodes.head.plan)))
 
   /** Whether nothing above asks how rows are partitioned, so that nothing has to be claimed. */
   @annotation.tailrec
@@ -97,7 +91,7 @@ private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan) {
   }
 
   /** Whether nobody sees another order of the node's rows: not in this query, or each run of plain Spark has its own. */
-  def free(node: SignedNode): Boolean = any || hidden(node) || !repeats(node)
+  def free(node: SignedNode): Boolean = any || RowOrder.single(node.plan) || hidden(node) || !repeats(node)
 
   /** Whether the node's rows may come in any order: also where there is one. */
   def freeOrSingle(node: SignedNode): Boolean = RowOrder.single(node.plan) || free(node)
@@ -119,8 +113,8 @@ private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan) {
   /** Whether something above gives the same rows in the same order, whatever the order of the node's rows is. */
   @annotation.tailrec
   private def hidden(node: SignedNode): Boolean = parents.get(node.id) match {
-    // Last digits show the order of the rows that were added up.
-    case Some(parent) if parent.signature.isRight && !AggregateDigest.rounds(parent.plan) =>
+    // Last digits show the order of the rows that were added up, as the first of them does.
+    case Some(parent) if parent.signature.isRight && !DeterminedOrder.sees(parent.plan) =>
       parent.plan match {
         case aggregate if RowOrder.single(aggregate) => true
         case sort: Sort if sort.global && RowOrder.total(sort) => true
@@ -144,6 +138,12 @@ private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan) {
 }
 
 private[regions] object RowOrder {
+
+  /** To plan a command is the business of whoever runs it. */
+  def query(plan: LogicalPlan): LogicalPlan = plan match {
+    case (_: Command | _: WriteFiles) if plan.children.size == 1 => query(plan.children.head)
+    case other => other
+  }
   type Shuffle = org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
 
   def plain(session: SparkSession, plan: LogicalPlan): SparkPlan = MaterializedRead.physical(session, plan)

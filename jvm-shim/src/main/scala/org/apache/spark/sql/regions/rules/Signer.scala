@@ -45,7 +45,7 @@ object Signer extends Logging {
         case Right(functions) =>
           val python = if (functions.isEmpty) Map.empty[String, Either[Refusal, String]] else udfs.digest(functions)
           val context = new ExpressionContext(definitions, python, floatAggregates)
-          new Signing(session, context, written).query(plan, part)
+          new Signing(session, context, written, plan).query(plan, part)
       }
     }
 
@@ -73,7 +73,7 @@ object Signer extends Logging {
         expressions.pushAll(expression.children)
         expression match {
           case subquery: SubqueryExpression => plans.push((subquery.plan, depth + 1))
-          case udf: PythonUDF if byIdentity.put(udf.func, true) == null =>
+          case udf: PythonFuncExpression if byIdentity.put(udf.func, true) == null =>
             functions(UdfDigests.key(udf.func)) = udf.func
           case _ =>
         }
@@ -93,9 +93,10 @@ private[rules] final class Signing(
     session: classic.SparkSession,
     context: ExpressionContext,
     written: KnownFiles,
+    whole: LogicalPlan,
     unlisted: Boolean = false) {
   private val sources = new SourceDigest(session, ResultConfs.seed(session), written, unlisted)
-  private val operators = new OperatorForms(context, sources)
+  private val operators = new OperatorForms(context, sources, new DeterminedOrder(session, whole))
   private val nodes = mutable.ArrayBuffer[SignedNode]()
   private val listings = mutable.ArrayBuffer[Set[InputListing]]()
   private val rounding = mutable.ArrayBuffer[Set[String]]()
@@ -123,7 +124,7 @@ private[rules] final class Signing(
   private def withoutFiles(plan: LogicalPlan): Option[(Form, HadoopFsRelation => Option[String])] =
     SQLConf.withExistingConf(session.sessionState.conf) {
       val own = new ExpressionContext(new Definitions, context.python, context.floatAggregates)
-      val other = new Signing(session, own, written, unlisted = true)
+      val other = new Signing(session, own, written, plan, unlisted = true)
       other.sign(plan)._2.toOption.map(_ -> (other.sources.atomOf(_)))
     }
 
@@ -178,8 +179,10 @@ private[rules] final class Signing(
   private def signedBefore(plan: LogicalPlan, form: Form): (Int, Either[Refusal, Form]) = {
     val id = nodes.size
     val output = plan.output.map(_.exprId)
+    val rounds = plan.getTagValue(Signing.roundingAlone).exists(_.nonEmpty)
     val signature =
-      if (output.forall(form.columns.contains)) Right(form.signature(output))
+      if (rounds && !context.floatAggregates) Left(Refusal("FLOAT_AGGREGATE", "in a subquery"))
+      else if (output.forall(form.columns.contains)) Right(form.signature(output))
       else Left(Refusal("OUTER_REFERENCE", plan.nodeName))
     nodes += SignedNode(id, plan, Nil, signature, Some(Refusal("SUBQUERY_DECIDED")))
     listings += form.inputs

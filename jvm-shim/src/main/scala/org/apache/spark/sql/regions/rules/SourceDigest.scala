@@ -14,6 +14,7 @@ import org.apache.spark.sql.catalyst.expressions.ExprId
 import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan}
 import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
 import org.apache.spark.sql.classic
+import org.apache.spark.sql.execution.columnar.InMemoryRelation
 import org.apache.spark.sql.execution.datasources._
 import org.apache.spark.sql.regions.{InputListing, RegionsConf, wire}
 
@@ -232,6 +233,8 @@ private[rules] final class SourceDigest(
       if (relation.dataSchema.fieldNames.exists(_.equalsIgnoreCase(corrupt))) Refused("TOLERANT_READER", corrupt)
     }
   }
+
+  def cached(plan: InMemoryRelation, floatAggregates: Boolean): Form = CachedPlan.form(session, plan, floatAggregates)
 
   def local(plan: LocalRelation): Form = {
     if (plan.data.size > maxLocalRows) Refused("LOCAL_TOO_LARGE", s"${plan.data.size} rows")
