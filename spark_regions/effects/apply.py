@@ -47,8 +47,7 @@ class Effects:
         self.run = run
         self.persisted = PersistedResults()
         self.writes = PendingWrites()
-        self.worths: Mapping[str, float] = {}
-        """Net benefit for the workload of results that are not stored, by lineage, as far as it knows them."""
+        self.worths: Mapping[str, float] = {}  # net benefit of what is not stored, by lineage
 
     def apply(self, question: Question, draft: Draft, query: OpenQuery) -> Applied:
         """Take leases, reserve room, keep the ledger of what is persisted."""
@@ -243,10 +242,9 @@ def _room(
     entry: Entry, candidate: MaterializationCandidate, budget: int, now: float, worths: Mapping[str, float]
 ) -> Admit:
     """What is evicted for an entry: what has less net benefit per byte, or saves less where the workload lacks it."""
-    unknown = max(candidate.benefit, 0.0) * (max(candidate.uses, 0.0) + 1)
-    density = worths.get(entry.lineage, unknown) / max(entry.bytes, 1)
+    gain = worths.get(entry.lineage, max(candidate.benefit, 0.0) * (max(candidate.uses, 0.0) + 1))
 
     def room(known: list[Entry], leased: frozenset[str]) -> Iterable[str] | None:
-        return make_room(known, entry.bytes, density, budget, now, leased).evict
+        return make_room(known, entry.bytes, gain / max(entry.bytes, 1), budget, now, leased).evict
 
     return room

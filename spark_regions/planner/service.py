@@ -327,7 +327,7 @@ class Service:
                 session.store.give_up(session.run, unused)
                 # After a jump every lease looks dead; the others get one period to beat again.
                 if not jumped:
-                    session.store.sweep_dead(session.ttl_seconds)
+                    session.store.sweep_dead(session.confs.ttl_seconds)
                     from spark_regions.store.graph import prune
 
                     session.store.catalog.write(prune)

@@ -86,7 +86,6 @@ class Session:
         self.follower = RunFollower(graph, self.effects.persisted)
         self.queries = OpenQueries()
         self.learning = Learning(graph, self.effects, self.queries)
-        self.ttl_seconds = 0.0
         self.prices = prices
         self.confs = Confs()
         self.worths = Worths(self.effects, prices)
@@ -105,7 +104,6 @@ class Session:
         unordered, confs = frozenset(asked.unordered), asked.confs
         plan = parse_plan(asked.plan).without(unordered)
         cores = max(1, asked.parallelism)
-        self.ttl_seconds = confs.ttl_seconds
         self.confs = confs
         step = self.follower.look(plan, confs, cores)
         follow_up = self.follower.follow_up(step, asked.offered)
