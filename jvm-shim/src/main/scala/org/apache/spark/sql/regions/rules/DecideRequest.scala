@@ -33,7 +33,8 @@ private[rules] object DecideRequest {
         signed.equal,
         shared.map(frame),
         repeated.map(group),
-        signed.predicates),
+        signed.predicates
+      ),
       wire.Confs(
         strategy = conf.getConf(RegionsConf.recycleStrategy),
         maxBytes = conf.getConf(RegionsConf.recycleMaxBytes),
