@@ -63,6 +63,9 @@ class ActivationSuite extends munit.FunSuite {
         "recycle.dir",
         "recycle.catalog",
         "recycle.namespace",
+        "price.coreHour",
+        "price.gbMonth",
+        "price.gbRead",
         "ui.enabled",
         "udf.trustedModules"
       )
