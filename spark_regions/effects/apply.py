@@ -233,8 +233,8 @@ def _load(question: Question, draft: Draft, query: OpenQuery, match: Match, reas
     conjuncts = entry.conjuncts.union(merged.conjuncts) if merged else entry.conjuncts
     return wire.Load(
         match.node, entry.id, entry.location, entry.columns, tuple(sorted(conjuncts)), round(saved, 4),
-        round(instead - question.rates.read_overhead_seconds, 4), reason, match.rule, tuple(sorted(match.implied)),
-        refreshed or merged is not None, refreshed, dict(match.functions),
+        round(max(0.0, instead - question.rates.read_overhead_seconds), 4), reason, match.rule,
+        tuple(sorted(match.implied)), refreshed or merged is not None, refreshed, dict(match.functions),
     )  # fmt: skip
 
 
