@@ -43,5 +43,6 @@ def entry_fields(entry: Entry) -> dict[str, object]:
     """As JSON types."""
     import msgspec
 
-    told = msgspec.to_builtins(entry.predicates)
-    return {**asdict(replace(entry, predicates=())), "conjuncts": sorted(entry.conjuncts), "predicates": told}
+    told = {name: msgspec.to_builtins(getattr(entry, name)) for name in ("predicates", "grouping")}
+    plain = asdict(replace(entry, predicates=(), grouping=None))
+    return {**plain, "conjuncts": sorted(entry.conjuncts), **told}

@@ -41,7 +41,8 @@ def test_programs_of_this_commit(tmp_path: Path) -> None:
     status, totals, output = fuzz(tmp_path, *limits)
     assert status == 0, output[-6000:]
     assert totals["programs"] >= 5
-    assert totals["invalid"] <= totals["programs"] * 0.1
+    tenth = totals["programs"] * 0.1
+    assert totals["invalid"] <= tenth + 2 * tenth**0.5, "more than a tenth, and not by chance"
 
 
 @pytest.fixture(scope="module")

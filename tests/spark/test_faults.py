@@ -461,16 +461,19 @@ def awaited(wanted: Callable[[], int | None]) -> int:
     raise AssertionError("it did not come to that within a minute")
 
 
-def while_it_writes(folder: Path, recycle_dir: Path) -> int:
-    return awaited(lambda: next((each for each in executors(folder) if writes(each, recycle_dir)), None))
+def while_it_writes(folder: Path, recycle_dir: Path) -> list[int]:
+    return [awaited(lambda: next((each for each in executors(folder) if writes(each, recycle_dir)), None))]
 
 
-def while_it_holds_rows(folder: Path, recycle_dir: Path) -> int:
-    """The entry's directory is made when the last stage begins, whose tasks take some seconds for their rows."""
+def while_it_holds_rows(folder: Path, recycle_dir: Path) -> list[int]:
+    """The entry's directory is made when the last stage begins, whose tasks take some seconds for their rows.
+
+    Both executors: there may be one task alone.
+    """
     awaited(lambda: len(list(recycle_dir.glob("v1/*/data/*"))))
     time.sleep(1.5)
     assert data_files(recycle_dir) == []
-    return executors(folder)[0]
+    return executors(folder)
 
 
 @pytest.mark.parametrize("attempts", [4, 1])
@@ -485,7 +488,7 @@ def test_killed_executor(
     rows: dict[str, list[list[str]]],
     query: str,
     strategy: str,
-    moment: Callable[[Path, Path], int],
+    moment: Callable[[Path, Path], list[int]],
     attempts: int,
 ) -> None:
     """Its tasks run again and their rows are stored once; where they may not, the query fails and leaves nothing."""
@@ -496,7 +499,8 @@ def test_killed_executor(
     asked = {"run": str(source), "queries": [query]}
     with ThreadPoolExecutor(1) as beside:
         answer = beside.submit(spark.ask, asked)
-        os.kill(moment(folder, recycle_dir), signal.SIGKILL)
+        for executor in moment(folder, recycle_dir):
+            os.kill(executor, signal.SIGKILL)
         first = answer.result(120)
     if attempts == 1:
         assert "ExecutorLostFailure" in first["error"]

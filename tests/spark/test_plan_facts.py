@@ -248,7 +248,7 @@ def test_order_is_kept_by_loading_and_not_by_declining(sides: Sides, data: Path,
     query(sides.on).collect()
     start = committed(sides.off)
     found = query(sides.on).collect()
-    assert (committed(sides.off) - start).loads > 0, decisions(sides.on)[-3:]
+    assert (committed(sides.off) - start).loads > 0, "\n".join(map(str, decisions(sides.on)[-3:]))
     assert found == query(sides.off).collect()
 
 

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StringType
 
 from spark_regions import decisions
-from spark_regions.store.admin import list_entries, opened, remove_entry
+from spark_regions.store.admin import opened, remove_entry
 from tests.harness.session import Counters, counters, sibling
 from tests.tpc.rows import FAILURES, difference, error_class, outcome
 
@@ -265,12 +265,12 @@ def test_what_holds_a_subquery_is_read_whole_whatever_was_done_in_the_subquery(
             "SELECT k, count(*) n FROM held WHERE v > (SELECT max(v) - 7 FROM held WHERE k > 2) GROUP BY k"
         )
 
-    def done() -> list[tuple[str, str, str]]:
+    def done() -> list[tuple[str, str, str, str]]:
         expected, start = outcome(query(sides.off)), decisions(sides.on, limit=1)[-1]["query"]
         assert difference(expected, outcome(query(sides.on))) is None
         committed(sides.off)
         return [
-            (action["kind"], action["operator"], action["reason"])
+            (action["kind"], action["operator"], action["reason"], action["entry"])
             for each in decisions(sides.on)
             if each["query"] > start
             for action in each["actions"]
@@ -278,13 +278,13 @@ def test_what_holds_a_subquery_is_read_whole_whatever_was_done_in_the_subquery(
 
     first = done()
     assert [each[:2] for each in first if each[0] == "store"] == [("store", "Aggregate"), ("store", "Aggregate")], first
+    alone = next(entry for kind, _, _, entry in first if kind == "store")
     with opened(recycle_dir.as_uri(), getpass.getuser()) as store:
-        (alone,) = [each for each in list_entries(store) if len(each.columns) == 1 and each.rows == 1 and not each.uses]
-        assert remove_entry(store, alone.id)
+        assert remove_entry(store, alone)
     for _ in range(2):
         again = done()
         assert sorted(each[0] for each in again) == ["abandoned", "load", "store"], again
-        assert ("abandoned", "", "NOT_EXECUTED") in again
+        assert ("abandoned", "", "NOT_EXECUTED") in [each[:3] for each in again]
 
 
 def test_sample_with_seed(sides: Sides, table: Path) -> None:
