@@ -89,7 +89,7 @@ def unusable(entry: Entry, question: Question) -> str | None:
         return None
     if entry.state == "pending":
         return "PENDING_ELSEWHERE"
-    if shadowed(entry):
+    if shadowed(entry) and question.confs.strategy != ALWAYS:
         return "SHADOWED"
     if entry.lineage in question.view.off:
         return "DIFFERS"
