@@ -67,12 +67,9 @@ def list_stored(location: StoreOptions, as_json: bool, sort: str) -> None:
 def _valued(store: Store, location: StoreOptions) -> list[Entry]:
     """All entries, with what they are worth now."""
     from spark_regions.planner.workload import observed_workload
-    from spark_regions.runs.best_set import ranked
     from spark_regions.store.admin import list_entries
 
-    found = observed_workload(store, location.query_confs(), location.prices())
-    worths = ranked(found.stored())
-    known = {entry.id: worths[number] for number, entry in enumerate(found.entries)}
+    known = observed_workload(store, location.query_confs(), location.prices()).worths()
     return [replace(entry, net_benefit=known.get(entry.id)) for entry in list_entries(store)]
 
 

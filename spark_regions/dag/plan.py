@@ -148,6 +148,16 @@ class Plan:
         """What the simple ones among them say."""
         return tuple(self.predicates[each] for each in sorted(conjuncts) if each in self.predicates)
 
+    def columns_read(self, conjuncts: Iterable[str]) -> set[str] | None:
+        """By filters, together; None where it is not known of one."""
+        found: set[str] = set()
+        for conjunct in conjuncts:
+            columns = self.conjunct_columns.get(conjunct)
+            if columns is None:
+                return None
+            found.update(columns)
+        return found
+
     def without(self, refused: Collection[tuple[int, str]]) -> Plan:
         """The plan without what the driver cannot keep: nodes, each with the DataFrame in its place or ""."""
         if not refused:

@@ -57,12 +57,10 @@ def rolls_up(plan: Plan, node: Signature, wanted: Grouping, entry: Entry) -> Rol
     applied = entry.conjuncts.union(stored.conjuncts)
     if extra := len(applied - filters):
         return MatchFailure("CONJUNCTS_DIFFER", f"{extra} filters that the query does not have", entry.id)
-    read = set(wanted.keys)
-    for conjunct in filters - applied:
-        columns = plan.conjunct_columns.get(conjunct)
-        if columns is None:
-            return MatchFailure("NOT_COVERED", "a filter whose columns are unknown", entry.id)
-        read.update(columns)
+    read = plan.columns_read(filters - applied)
+    if read is None:
+        return MatchFailure("NOT_COVERED", "a filter whose columns are unknown", entry.id)
+    read.update(wanted.keys)
     functions: dict[str, str] = {}
     for function in wanted.functions:
         parts = wanted.parts.get(function, ())

@@ -51,6 +51,11 @@ class Match:
     functions: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def read_bytes(self) -> float:
+        """Of the entry's: Parquet leaves other columns on the disk."""
+        return self.entry.bytes * len(self.reads) / max(len(self.entry.columns), 1)
+
+    @property
     def rule(self) -> str:
         """The rule of docs/containment.md by which the entry serves: a code of `reasons`."""
         return self.merging or ("IMPLIED" if self.implied else "FILTERED" if self.residual else "SAME_ROWS")
@@ -124,12 +129,10 @@ def subsumes(
     if foreign:
         return MatchFailure("CONJUNCTS_DIFFER", f"{len(foreign)} filters that the query does not have", "")
     residual = node.conjuncts - stored.conjuncts
-    wanted = set(node.columns)
-    for conjunct in residual:
-        reads = plan.conjunct_columns.get(conjunct)
-        if reads is None:
-            return MatchFailure("NOT_COVERED", "a filter whose columns are unknown", "")
-        wanted.update(reads)
+    read = plan.columns_read(residual)
+    if read is None:
+        return MatchFailure("NOT_COVERED", "a filter whose columns are unknown", "")
+    wanted = read.union(node.columns)
     found = column_mapping(wanted, stored.columns, plan.expressions)
     shared = replace(stored, conjuncts=stored.conjuncts & node.conjuncts)
     if found.missing and (same := equivalent_columns(plan, shared)):

@@ -28,9 +28,7 @@ def charge(question: Question, draft: Draft) -> Draft:
     )
     least = {
         number: draft.least_gains.get(number, draft.gains[number])
-        - prices.seconds(
-            prices.reading(match.entry.bytes * min(len(match.reads) / max(len(match.entry.columns), 1), 1.0)), cores
-        )
+        - prices.seconds(prices.reading(match.read_bytes), cores)
         for number, match in draft.matches.items()
     }
     return replace(draft, candidates=candidates, least_gains=least)

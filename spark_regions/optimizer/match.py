@@ -22,7 +22,7 @@ from spark_regions.matching.subsumes import (
     entry_signature,
     subsumes,
 )
-from spark_regions.optimizer.withdraw import ALWAYS, READS, stopped
+from spark_regions.optimizer.withdraw import READS, weighs, withheld
 from spark_regions.stats.estimate import Estimate
 from spark_regions.store.admission import expired, shadowed
 
@@ -48,13 +48,12 @@ def match(question: Question, draft: Draft) -> Draft:
     useless: dict[int, Match] = {}
     missed: dict[int, MatchFailure] = {}
     stops: list[Decline] = []
-    always = question.confs.strategy == ALWAYS
     for number, node in question.plan.nodes.items():
         if not readable(node):
             continue
         assert node.signature is not None
         known = by_core.get(node.signature.core, ())
-        if known and (stop := stopped(question.view, node.signature.lineage, READS, always)) is not None:
+        if known and (stop := withheld(question, node.signature.lineage, READS)) is not None:
             stops.append(Decline(number, *stop))
             continue
         for entry in known:
@@ -89,7 +88,7 @@ def unusable(entry: Entry, question: Question) -> str | None:
         return None
     if entry.state == "pending":
         return "PENDING_ELSEWHERE"
-    if shadowed(entry) and question.confs.strategy != ALWAYS:
+    if shadowed(entry) and weighs(question):
         return "SHADOWED"
     if entry.lineage in question.view.off:
         return "DIFFERS"
@@ -101,6 +100,13 @@ def unusable(entry: Entry, question: Question) -> str | None:
 def readable(node: Node) -> bool:
     """Whether anything stored could be read in a node's place."""
     return node.signature is not None and bool(node.children) and not node.one_of_several
+
+
+def merges(node: Node) -> bool:
+    """Whether groups of something stored could be merged into a node's: one place of a floating-point aggregate may
+    only be what all of them are.
+    """
+    return readable(node) and not (node.session or node.as_it_is)
 
 
 def served(question: Question, draft: Draft, node: Node, entry: Entry) -> Match | MatchFailure | None:

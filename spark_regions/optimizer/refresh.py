@@ -11,8 +11,8 @@ from spark_regions.decision.draft import Draft
 from spark_regions.decision.question import Question
 from spark_regions.decision.values import Decline
 from spark_regions.matching.subsumes import REFRESHED, Match
-from spark_regions.optimizer.match import load_seconds, unusable
-from spark_regions.optimizer.withdraw import ALWAYS, READS, stopped
+from spark_regions.optimizer.match import load_seconds, merges, unusable
+from spark_regions.optimizer.withdraw import READS, withheld
 from spark_regions.wire.messages import GrownEntry
 
 
@@ -28,15 +28,12 @@ def refresh(question: Question, draft: Draft) -> Draft:
     entries = {entry.id: entry for entry in question.entries}
     found: dict[int, Match] = {}
     declines: list[Decline] = []
-    always = question.confs.strategy == ALWAYS
     for number, node in question.plan.nodes.items():
         known = [(each, entries[each.entry]) for each in node.grown if each.entry in entries]
-        if not known or node.signature is None or number in draft.matches or not question.confs.recycling:
+        if not known or number in draft.matches or not merges(node) or not question.confs.recycling:
             continue
-        # One place of a floating-point aggregate may only be what all of them are.
-        if node.session or node.one_of_several or node.as_it_is:
-            continue
-        if (stop := stopped(question.view, node.signature.lineage, READS, always)) is not None:
+        assert node.signature is not None
+        if (stop := withheld(question, node.signature.lineage, READS)) is not None:
             declines.append(Decline(number, *stop))
             continue
         for each, entry in known:

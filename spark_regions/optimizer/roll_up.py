@@ -12,8 +12,8 @@ from spark_regions.decision.question import Question
 from spark_regions.decision.values import Decline
 from spark_regions.matching.rolls_up import RollUp, rolls_up
 from spark_regions.matching.subsumes import ROLLED_UP, Match, MatchFailure
-from spark_regions.optimizer.match import load_seconds, unusable
-from spark_regions.optimizer.withdraw import ALWAYS, READS, stopped
+from spark_regions.optimizer.match import load_seconds, merges, unusable
+from spark_regions.optimizer.withdraw import READS, withheld
 
 
 def roll_up(question: Question, draft: Draft) -> Draft:
@@ -28,15 +28,12 @@ def roll_up(question: Question, draft: Draft) -> Draft:
     found: dict[int, Match] = {}
     declines: list[Decline] = []
     for number, node in question.plan.nodes.items() if by_base else ():
-        if node.grouping is None or node.signature is None or number in draft.matches:
+        if node.grouping is None or number in draft.matches or not merges(node):
             continue
-        # One place of a floating-point aggregate may only be what all of them are.
-        if node.session or node.one_of_several or node.as_it_is:
-            continue
+        assert node.signature is not None
         core = node.signature.core
         known = [entry for entry in by_base.get(node.grouping.base, ()) if entry.core != core]
-        always = question.confs.strategy == ALWAYS
-        if known and (stop := stopped(question.view, node.signature.lineage, READS, always)) is not None:
+        if known and (stop := withheld(question, node.signature.lineage, READS)) is not None:
             declines.append(Decline(number, *stop))
             continue
         missed: Decline | None = None

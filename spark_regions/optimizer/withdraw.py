@@ -31,6 +31,16 @@ def stopped(view: GraphView, lineage: str, kinds: Iterable[str], always: bool = 
     return None if found is None else (LOST, found)
 
 
+def weighs(question: Question) -> bool:
+    """Whether the strategy asks what a choice brings."""
+    return question.confs.strategy != ALWAYS
+
+
+def withheld(question: Question, lineage: str, kinds: Iterable[str]) -> tuple[str, str] | None:
+    """The same for a query."""
+    return stopped(question.view, lineage, kinds, always=not weighs(question))
+
+
 def withdraw(question: Question, draft: Draft) -> Draft:
     """After all that acts beside reads, which `match` has left out, so that the next best one is taken.
 
@@ -44,11 +54,10 @@ def withdraw(question: Question, draft: Draft) -> Draft:
             declines=(Decline(plan.root, DIFFERS, off),),
         )  # fmt: skip
     declines: list[Decline] = []
-    always = question.confs.strategy == ALWAYS
 
     def goes(node: int, kinds: Iterable[str], made: Signature | None = None) -> bool:
         lineages = [each.lineage for each in (plan.nodes[node].signature, made) if each]
-        why = next((why for each in lineages if (why := stopped(question.view, each, kinds, always)) is not None), None)
+        why = next((why for each in lineages if (why := withheld(question, each, kinds)) is not None), None)
         if why is not None:
             declines.append(Decline(node, *why))
         return why is None

@@ -104,6 +104,11 @@ class ObservedWorkload:
         )
         return Workload(self.workload.results, tuple(queries))
 
+    def worths(self) -> dict[str, float]:
+        """What each stored entry is worth beside the others, by id."""
+        worths = ranked(self.stored())
+        return {entry.id: worths[number] for number, entry in enumerate(self.entries) if entry.id}
+
 
 def observed_workload(store: Store, confs: Confs, prices: Prices) -> ObservedWorkload:
     """From the catalog: the queries of the last runs, what is stored, and what the passes would find to be stored.
@@ -164,8 +169,7 @@ def revalue(store: Store, confs: Confs, prices: Prices) -> dict[str, float]:
     """
     found = observed_workload(store, confs, prices)
     unit = prices.seconds(1.0, found.cores) if prices.given else 1.0
-    worths = ranked(found.stored())
-    store.worth({entry.id: worths[number] * unit for number, entry in enumerate(found.entries) if entry.id})
+    store.worth({name: worth * unit for name, worth in found.worths().items()})
     pinned = sum(entry.bytes for entry in found.entries if entry.pinned)
     chosen = best_set(found.workload, max(confs.max_bytes, pinned)).gains
     return {entry.lineage: chosen.get(number, 0.0) * unit for number, entry in enumerate(found.entries) if not entry.id}
@@ -336,8 +340,8 @@ def _query(seen: _Seen, known: Sequence[Entry], by_core: Mapping[str, list[int]]
                 continue
             match = served(question, seen.draft, node, entry)
             if isinstance(match, Match) and seconds[node.id] - match.seconds >= MIN_BENEFIT_SECONDS:
-                size = entry.bytes * len(match.reads) / max(len(entry.columns), 1)
-                gain = prices.computing(seconds[node.id] - match.seconds, question.cores) - prices.reading(size)
+                saved = prices.computing(seconds[node.id] - match.seconds, question.cores)
+                gain = saved - prices.reading(match.read_bytes)
                 if gain > 0:
                     gains[number] = gain
         if gains:

@@ -30,7 +30,7 @@ private[regions] final class Growing(
     columns: Map[String, String],
     sources: Map[String, (Option[LogicalRelation], Seq[SourceFile])]) {
 
-  def told: wire.Growth =
+  lazy val told: wire.Growth =
     wire.Growth(identity, columns, sources.map { case (place, (_, files)) => place -> files.map(_.key).sorted })
 
   private def lacking(grown: Grown): Boolean =

@@ -78,7 +78,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
     val waited = runtime.verifier.await()
     val started = System.nanoTime()
     val signed = notes.lap("sign")(runtime.recycling.sign(session, plan, subquery))
-    if (subquery) SubquerySignature.leave(plan, signed) else CachedPlan.leave(session, plan, signed)
+    leave(plan, signed)
     noteRefusals(signed)
     // Before the plan is rewritten: the nodes above a load or a store are copies, which take the marks along.
     runtime.queries.register(query, signed, Nil, Nil)
@@ -98,11 +98,10 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
     val rewritten = applied.map(_.plan).getOrElse(plan)
     // A root that was replaced has no mark yet, and may be all that is left of a subquery.
     if (rewritten ne plan) {
-      // The query around a subquery would lose its identity with it.
-      if (subquery) SubquerySignature.leave(rewritten, signed) else CachedPlan.leave(session, rewritten, signed)
+      // What is around a subquery, or computed from what is cached, would lose its identity with it.
+      leave(rewritten, signed)
       rewritten.setTagValue(Tags.query, query)
       rewritten.setTagValue(ProfileTags.part, query)
-      if (subquery) SubquerySignature.leave(rewritten, signed)
       // What a read stands in for takes the subqueries with it that were decided on before.
       Stores.finishAll(Deciding.stores(plan) -- Deciding.stores(rewritten))
     }
@@ -117,6 +116,10 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
     runtime.recycling.decided(notes.decision, signed.nodes, changed = rewritten ne plan)
     rewritten
   }
+
+  /** What the root was signed as, for whoever meets it as a part. */
+  private def leave(root: LogicalPlan, signed: SignedQuery): Unit =
+    if (subquery) SubquerySignature.leave(root, signed) else CachedPlan.leave(session, root, signed)
 
   private def ask(signed: SignedQuery, order: RowOrder): Option[Applied] = {
     val cores = signed.nodes.flatMap(_.signature.toOption.map(_.core)).toSet
