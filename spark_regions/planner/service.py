@@ -242,7 +242,10 @@ class Service:
         return told.FoundWritten(self.session.store.written(message.listings) if self.session else {})
 
     def _grown(self, message: told.FindGrown) -> told.FoundGrown:
-        return told.FoundGrown(self.session.store.grown(message.identities) if self.session else {})
+        if self.session is None:
+            return told.FoundGrown()
+        store = self.session.store
+        return told.FoundGrown(store.grown(message.identities), store.sources(message.relations))
 
     def _skew(self, message: told.DecideSkew) -> told.SkewDecision:
         from spark_regions.planner.skew import counted, decide_skew, learned

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from spark_regions.dag.records import EdgeUse, OperatorStatistics, StatisticsKey
 from spark_regions.store.records import from_variant, to_variant
 from spark_regions.store.schema import CALIBRATION, EDGE, ENTRY, OPERATOR, RUN, STAGE, STAGE_KEYS, TIMED_STAGE
+from spark_regions.store.sources import prune_sources
 from spark_regions.store.stages import StageKey, prune_stages
 from spark_regions.store.steps import write_steps
 from spark_regions.store.timed_stages import machine, prune_timed
@@ -147,6 +148,7 @@ def prune(connection: sa.Connection) -> None:
     prune_stages(connection)
     prune_timed(connection)
     prune_written(connection)
+    prune_sources(connection)
 
 
 _BY_LINEAGE = sa.select(OPERATOR).where(OPERATOR.c.lineage.in_(sa.bindparam("lineages", expanding=True)))

@@ -22,7 +22,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-HEAD = "0009"
+HEAD = "0010"
 METADATA = MetaData(
     naming_convention={
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -135,6 +135,15 @@ WRITTEN = Table(
     Column("listing", _DIGEST, primary_key=True),
     Column("body", LargeBinary, nullable=False),
     Column("last", Float, nullable=False),
+)
+
+SOURCE = Table(
+    "source",
+    METADATA,
+    Column("relation", _DIGEST, nullable=False),
+    Column("source", _DIGEST, nullable=False),
+    Column("last", Float, nullable=False),
+    PrimaryKeyConstraint("relation", "source"),
 )
 
 ENTRY = Table(

@@ -21,6 +21,7 @@ from spark_regions.store.catalog import Catalog
 from spark_regions.store.files import delete_entry, leftovers
 from spark_regions.store.opening import StoreLocation
 from spark_regions.store.schema import ENTRY, RUN
+from spark_regions.store.sources import keep_sources, sources_of
 from spark_regions.store.written import keep_written, written_of
 from spark_regions.wire.messages import Growth, WrittenFiles
 
@@ -205,6 +206,7 @@ class Store:
                 kept = {value: column for value, column in growth.columns.items() if column in entry.columns}
                 text = msgspec.json.encode(msgspec.structs.replace(growth, columns=kept)).decode()
                 records.update(connection, name, grows=growth.identity, growth=text)
+                keep_sources(connection, growth.sources, now)
             committed = replace(entry, rows=rows, bytes=size)
             others = [other for other in records.entries_on(connection, [entry.core]) if other.state == "committed"]
             old = [other for other in others if superseded(committed, other)]
@@ -241,7 +243,15 @@ class Store:
 
     def grown(self, identities: Iterable[str]) -> dict[str, Growth]:
         """By entry, stored aggregates of these identities."""
-        return self.catalog.read(lambda connection: records.growths(connection, identities))
+        if not (wanted := set(identities)):
+            return {}
+        return self.catalog.read(lambda connection: records.growths(connection, wanted))
+
+    def sources(self, relations: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """By relation without its files, what it was with those that aggregates were stored of."""
+        if not (wanted := set(relations)):
+            return {}
+        return self.catalog.read(lambda connection: sources_of(connection, wanted))
 
     def written(self, listings: Iterable[str]) -> dict[str, WrittenFiles]:
         """Those of the listings whose files a write is known of."""

@@ -127,11 +127,13 @@ class Growth(Record, frozen=True):
     :param identity: of its plan
     :param columns: keys and functions, to the stored columns
     :param files: by relation, a digest of each file
+    :param sources: by relation, what it is with its files
     """
 
     identity: str
     columns: dict[str, str] = msgspec.field(default_factory=dict)
     files: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    sources: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class GrownEntry(Record, frozen=True):
@@ -440,15 +442,23 @@ class FoundWritten(Answered, frozen=True, tag="written"):
 
 
 class FindGrown(Asked, frozen=True, tag="grown"):
-    """:param identities: of aggregates whose relations' files are taken out"""
+    """
+    :param identities: of aggregates whose relations' files are taken out
+    :param relations: without their files
+    """
 
-    identities: Annotated[tuple[str, ...], msgspec.Meta(max_length=100)]
+    identities: Annotated[tuple[str, ...], msgspec.Meta(max_length=100)] = ()
+    relations: Annotated[tuple[str, ...], msgspec.Meta(max_length=1000)] = ()
 
 
 class FoundGrown(Answered, frozen=True, tag="grown"):
-    """:param found: by entry"""
+    """
+    :param found: by entry
+    :param sources: by relation, what it was with the files that aggregates were stored of
+    """
 
     found: dict[str, Growth] = msgspec.field(default_factory=dict)
+    sources: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
 
 
 # A stage is about to run.

@@ -15,14 +15,14 @@ from sqlalchemy.schema import CreateTable
 
 from spark_regions.dag.records import EdgeUse, Entry
 from spark_regions.errors import CatalogBusy, CatalogNewer, StoreError, StoreUnwritable
-from spark_regions.store import admin, graph, schema, written
+from spark_regions.store import admin, graph, schema, sources, written
 from spark_regions.store import entries as records
 from spark_regions.store.admission import make_room, supersedes
 from spark_regions.store.catalog import Catalog
 from spark_regions.store.files import delete_entry, local_path
 from spark_regions.store.opening import open_catalog, place
 from spark_regions.store.store import Store
-from spark_regions.wire.messages import WrittenFiles
+from spark_regions.wire.messages import Growth, WrittenFiles
 
 
 class Clock:
@@ -377,6 +377,23 @@ def test_written_files_are_found_by_their_listing_and_the_oldest_forgotten(store
         store.wrote(f"listing {number}", first)
     store.catalog.write(graph.prune)
     assert set(store.written(["listing 1", "listing 2", "listing 3"])) == {"listing 2", "listing 3"}
+
+
+def test_relations_are_kept_as_they_were_with_the_files_of_stored_aggregates(store, clock, monkeypatch):
+    for number, day in enumerate(("monday", "monday", "tuesday")):
+        clock.now += 1
+        made, _ = reserve(store, signature(f"c{number}"))
+        grown = Growth("identity", {"key": "column", "gone": "nowhere"}, {"facts": (day,)}, {"facts": day, "keys": "k"})
+        assert store.commit(made.id, 10, 10, 1.0, lambda *_: False, grown) == ""
+    assert store.sources(()) == {}
+    kept = store.sources(["facts", "keys", "others"])
+    assert {relation: set(each) for relation, each in kept.items()} == {
+        "facts": {"monday", "tuesday"},
+        "keys": {"k"},
+    }
+    monkeypatch.setattr(sources, "KEEP_SOURCES", 2)
+    store.catalog.write(graph.prune)
+    assert store.sources(["facts", "keys"]) == {"facts": ("tuesday",), "keys": ("k",)}
 
 
 def test_other_schemes_are_named_for_the_driver(tmp_path):

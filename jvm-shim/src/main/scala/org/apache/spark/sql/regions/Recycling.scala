@@ -10,7 +10,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.regions.exec.{Persisted, StoreFiles, Stores}
 import org.apache.spark.sql.regions.profile.{PersistUse, ProfileListener}
-import org.apache.spark.sql.regions.rules.{PlannerUdfDigests, SignedQuery, Signer, WrittenFiles}
+import org.apache.spark.sql.regions.rules.{PlannerUdfDigests, SignedQuery, Signer, StoredSources, WrittenFiles}
 import org.apache.spark.sql.regions.ui.events.RegionsEvents
 
 /** What an application does with stored results: tells the planner what became of them, and ends what a query left open. */
@@ -32,6 +32,7 @@ final class Recycling(
   /** Persisted results that a query was planned to compute or to read, until it ends. */
   private val persists = new ConcurrentHashMap[Long, Seq[PersistUse]]()
 
+  val sources = new StoredSources(planner, () => sc.conf.get(RegionsConf.plannerDeadline))
   val written = new WrittenFiles(planner, () => sc.conf.get(RegionsConf.plannerDeadline), wrote)
 
   profile.ends.add { end =>
@@ -94,12 +95,14 @@ final class Recycling(
   }
 
   /** Called on the store's own thread when a store has ended, well or not. */
-  def stored(query: Long, outcome: StoreOutcome, growth: Option[wire.Growth] = None): Unit = outcome match {
+  def stored(query: Long, outcome: StoreOutcome, growth: => Option[wire.Growth] = None): Unit = outcome match {
     case Committed(entry, rows, bytes, files, seconds) =>
+      val grows = growth
+      grows.foreach(sources.stored)
       counters.add(Counters.commits)
       note(query, "committed", entry, "COMMITTED", s"$rows rows, $bytes bytes in $files files")
       events.entry(entry, "committed", query, rows, bytes, files, seconds)
-      planner.observe(wire.Committed(entry, query, rows, bytes, files, seconds, growth))
+      planner.observe(wire.Committed(entry, query, rows, bytes, files, seconds, grows))
     case Abandoned(entry, reason) =>
       counters.add(Counters.abandons)
       note(query, "abandoned", entry, reason.code, reason.detail)

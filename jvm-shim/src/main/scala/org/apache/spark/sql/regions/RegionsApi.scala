@@ -1,25 +1,35 @@
 package org.apache.spark.sql.regions
 
 import java.util.{LinkedHashMap => JLinkedMap}
+import java.util.concurrent.TimeoutException
 
 import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.node.ObjectNode
 
+import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.classic.DataFrame
 import org.apache.spark.sql.regions.rules.{Batch, WhyNot}
 import org.apache.spark.sql.regions.wire.Frames
 
 /** What Python calls through py4j: strings in, JSON out. */
-object RegionsApi {
+object RegionsApi extends Logging {
+  private val listenersMillis = 1000L
 
   /** `{"active":"true","reason":"",…}`, the rows of `spark_regions_status()`. */
   def status(session: SparkSession): String = json(ordered(RegionsRuntime.status(session)))
 
   /** The last `limit` decisions, the newest last; with `execution`, and in each action `ran`, as [[ui.DecisionsTable]] has them. */
-  def decisions(session: SparkSession, limit: Int): String =
+  def decisions(session: SparkSession, limit: Int): String = {
+    awaitListeners(session)
     json(running(session).map(runtime => runtime.decisions.last(limit).map(followed(runtime, _))).getOrElse(Nil))
+  }
+
+  /** What ran is known when Spark's listeners were told; on a busy machine that is after the query's own end. */
+  private def awaitListeners(session: SparkSession): Unit =
+    try session.sparkContext.listenerBus.waitUntilEmpty(listenersMillis)
+    catch { case _: TimeoutException => logInfo("spark-regions: what ran last is not told yet, listeners are behind") }
 
   private def followed(runtime: RegionsRuntime, decision: Decision): ObjectNode = {
     val savings = runtime.events.savings

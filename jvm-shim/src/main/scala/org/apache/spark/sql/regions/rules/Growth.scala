@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.plans.{Cross, Inner, JoinType, LeftAnti, Le
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, LogicalRelation, PartitionDirectory}
-import org.apache.spark.sql.regions.{Planner, Refusal, SignedNode, wire}
+import org.apache.spark.sql.regions.{BoundedMap, Planner, Refusal, SignedNode, wire}
 import org.apache.spark.sql.types.StructType
 
 /** A file of a relation. `key` tells it from others, and from itself at another time or in another partition. */
@@ -21,6 +21,7 @@ private[rules] final case class SourceFile(key: String, path: Path, bytes: Long)
  * @param functions likewise
  * @param columns keys and functions where files are taken out, to the node's columns
  * @param sources relations and their files, by what they are without these; those that stand in several places have none
+ * @param whole what a relation is with its files
  */
 private[regions] final class Growing(
     val node: SignedNode,
@@ -28,10 +29,16 @@ private[regions] final class Growing(
     val keys: Map[String, String],
     val functions: Map[String, String],
     columns: Map[String, String],
-    sources: Map[String, (Option[LogicalRelation], Seq[SourceFile])]) {
+    sources: Map[String, (Option[LogicalRelation], Seq[SourceFile])],
+    whole: LogicalRelation => Option[String]) {
 
-  lazy val told: wire.Growth =
-    wire.Growth(identity, columns, sources.map { case (place, (_, files)) => place -> files.map(_.key).sorted })
+  lazy val told: wire.Growth = wire.Growth(
+    identity,
+    columns,
+    sources.map { case (place, (_, files)) => place -> files.map(_.key).sorted },
+    sources.collect { case (place, (Some(relation), _)) => place -> whole(relation) }
+      .collect { case (place, Some(source)) => place -> source }
+  )
 
   private def lacking(grown: Grown): Boolean =
     !node.grouping.exists(_.calls.forall(_.merge.exists(_._2.forall(grown.functions.contains))))
@@ -67,16 +74,20 @@ private[regions] final class Growing(
 private[regions] object Growing {
   val mostFiles = 2000
 
-  /** @param unlisted signs a plan with the files of its relations taken out, and tells what its relations are without them */
+  /**
+   * @param whole what a relation is with its files
+   * @param unlisted signs a plan with the files of its relations taken out, and tells what its relations are without them
+   */
   def of(
       node: SignedNode,
       files: HadoopFsRelation => Option[Seq[SourceFile]],
+      whole: HadoopFsRelation => Option[String],
       unlisted: LogicalPlan => Option[(Form, HadoopFsRelation => Option[String])]): Option[Growing] = for {
     grouping <- node.grouping
     if node.notStorable.isEmpty && grouping.calls.forall(_.merge.isRight)
     signature <- node.signature.toOption
     relations = node.plan.collectWithSubqueries { case r: LogicalRelation => r }
-    known = relations.map(r => Some(r.relation).collect { case fs: HadoopFsRelation => fs }.flatMap(files))
+    known = relations.map(fileRelation(_).flatMap(files))
     if relations.nonEmpty && known.forall(_.isDefined) && known.map(_.get.size).sum <= mostFiles
     (form, place) <- unlisted(node.plan)
     bare <- form.grouping
@@ -101,7 +112,8 @@ private[regions] object Growing {
       grouping.keys.zip(bare.keys).map { case (key, without) => key.digest -> without.digest }.toMap,
       parts.toMap,
       columns.filter { case (_, column) => stored(column) }.toMap,
-      sources
+      sources,
+      relation => fileRelation(relation).flatMap(whole)
     )
   }
 
@@ -118,6 +130,9 @@ private[regions] object Growing {
       below.map(plan +: _)
     case _ => None
   }
+
+  private def fileRelation(relation: LogicalRelation): Option[HadoopFsRelation] =
+    Some(relation.relation).collect { case files: HadoopFsRelation => files }
 
   private def onLeft(kind: JoinType): Boolean = Seq(Inner, Cross, LeftOuter, LeftSemi, LeftAnti).contains(kind)
   private def onRight(kind: JoinType): Boolean = Seq(Inner, Cross, RightOuter).contains(kind)
@@ -164,8 +179,14 @@ private[rules] object Growths {
   private val mostAggregates = 8
 
   /** Asks for those that are stored of fewer files; gives why others cannot be brought up to date. */
-  def find(planner: Planner, signed: SignedQuery, deadlineMillis: Long): Seq[(SignedNode, Refusal)] = {
-    val growing = signed.nodes.filter(_.grouping.isDefined).take(mostAggregates).flatMap(signed.growing)
+  def find(
+      planner: Planner,
+      sources: StoredSources,
+      signed: SignedQuery,
+      deadlineMillis: Long): Seq[(SignedNode, Refusal)] = {
+    val aggregates = signed.nodes.filter(_.grouping.isDefined).take(mostAggregates)
+    val growing =
+      if (aggregates.isEmpty || !sources.differ(signed.sources)) Nil else aggregates.flatMap(signed.growing)
     val stored =
       if (growing.isEmpty) Map.empty[String, wire.Growth]
       else
@@ -177,6 +198,48 @@ private[rules] object Growths {
     signed.grown = found.collect { case (node, Right(grown)) => (node.id, grown.entry) -> grown }.toMap
     found.collect { case (node, Left(refusal)) => node -> refusal }
   }
+}
+
+/**
+ * What relations were with the files that aggregates were stored of, in the catalog and by this application: only where one differs
+ * may a stored aggregate lack files.
+ */
+private[regions] final class StoredSources(planner: Planner, deadlineMillis: () => Long) {
+  import StoredSources._
+
+  private val known = BoundedMap[String, Known](mostKnown, byUse = true)
+
+  /** @param now relations without their files, to what they are with them */
+  def differ(now: Map[String, String]): Boolean = {
+    val time = System.nanoTime()
+    val unknown =
+      now.keys.filterNot(each => Option(known.get(each)).exists(_.asked.exists(time - _ < freshNanos))).toSeq
+    unknown.grouped(mostAsked).foreach { some =>
+      planner.request(wire.FindGrown(relations = some), deadlineMillis()).foreach { answer =>
+        some.foreach(each => add(each, answer.sources.getOrElse(each, Nil), Some(time)))
+      }
+    }
+    now.exists { case (relation, source) => Option(known.get(relation)).exists(_.sources.exists(_ != source)) }
+  }
+
+  def stored(growth: wire.Growth): Unit = growth.sources.foreach { case (relation, source) =>
+    add(relation, Seq(source), None)
+  }
+
+  private def add(relation: String, sources: Seq[String], asked: Option[Long]): Unit = known.synchronized {
+    val before = Option(known.get(relation)).getOrElse(Known(Set.empty, None))
+    known.put(relation, Known(before.sources ++ sources, asked.orElse(before.asked)))
+  }
+}
+
+private object StoredSources {
+  private val mostKnown = 10000
+  private val mostAsked = 1000
+
+  /** After so long another application may have stored more. */
+  private val freshNanos = 60L * 1000 * 1000 * 1000
+
+  private case class Known(sources: Set[String], asked: Option[Long])
 }
 
 /** Some of a relation's files. */

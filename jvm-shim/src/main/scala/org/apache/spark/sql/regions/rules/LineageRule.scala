@@ -127,7 +127,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
     val repeated = notes.lap("repeated")(repeatedIn(signed, order))
     if (conf.getConf(RegionsConf.recycleEnabled) && conf.getConf(RegionsConf.recycleStrategy) != "off") {
       val deadline = DecideRequest.deadlineMillis(session, signed)
-      val refused = notes.lap("grown")(Growths.find(runtime.planner, signed, deadline))
+      val refused = notes.lap("grown")(Growths.find(runtime.planner, runtime.recycling.sources, signed, deadline))
       refused.foreach { case (node, refusal) => notes.decline(node.id, node.operator, refusal) }
     }
     ask(new Deciding.Question(session, runtime, signed, order, frames, repeated), 0, Nil, Policy.mostAsks)

@@ -19,13 +19,18 @@ final class SignedQuery private[rules] (
     conjuncts: Map[String, Conjunct],
     private[rules] val rootForm: Option[Form],
     private[rules] val places: Places,
+    listed: () => Map[String, String],
     grows: SignedNode => Option[Growing])
     extends SignedPlan {
+
+  /** Relations without their files, to what they are with them. */
+  private[rules] lazy val sources: Map[String, String] = listed()
 
   private val growths = mutable.HashMap.empty[Int, Option[Growing]]
 
   /** An aggregate that may be stored of fewer files. */
-  private[rules] def growing(node: SignedNode): Option[Growing] = growths.getOrElseUpdate(node.id, grows(node))
+  private[rules] def growing(node: SignedNode): Option[Growing] =
+    growths.synchronized(growths.getOrElseUpdate(node.id, grows(node)))
 
   /** By node and entry, what is stored of fewer files. */
   private[rules] var grown: Map[(Int, String), Grown] = Map.empty

@@ -41,7 +41,8 @@ object Signer extends Logging {
         case Left(refusal) =>
           val node = SignedNode(0, plan, Nil, Left(refusal), None)
           new SignedQuery(
-            Vector(node), Vector(Set.empty), Vector(Nil), definitions, Map.empty, None, Places.none, _ => None)
+            Vector(node), Vector(Set.empty), Vector(Nil), definitions, Map.empty, None, Places.none,
+            () => Map.empty, _ => None)
         case Right(functions) =>
           val python = if (functions.isEmpty) Map.empty[String, Either[Refusal, String]] else udfs.digest(functions)
           val context = new ExpressionContext(definitions, python, floatAggregates)
@@ -116,8 +117,16 @@ private[rules] final class Signing(
       else node.copy(notStorable = places.refusal(node.id), asItIs = places.asItIs(node.id))
     }
     new SignedQuery(
-      known, listings.toVector, filters.toVector, context.definitions, conjuncts.toMap, form.toOption, places,
-      Growing.of(_, sources.filesOf, withoutFiles))
+      known,
+      listings.toVector,
+      filters.toVector,
+      context.definitions,
+      conjuncts.toMap,
+      form.toOption,
+      places,
+      () => sources.all,
+      Growing.of(_, sources.filesOf, sources.atomOf, withoutFiles)
+    )
   }
 
   /** A plan's form with the files of all relations taken out, and what these are then. */

@@ -4,6 +4,7 @@ import java.util.Locale
 
 import scala.collection.immutable.VectorMap
 import scala.collection.mutable
+import scala.jdk.CollectionConverters._
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
@@ -119,6 +120,18 @@ private[rules] final class SourceDigest(
   /** What a relation was digested to. */
   def atomOf(relation: HadoopFsRelation): Option[String] = Option(read.get(relation)).map(_.atom)
 
+  /** Relations that were digested, by what they are without their files. */
+  def all: Map[String, String] =
+    read.asScala.iterator.map { case (relation, source) => place(relation) -> source.atom }.toMap
+
+  private def read(relation: HadoopFsRelation): Seq[String] =
+    Seq(seed, relation.fileFormat.getClass.getName, relation.dataSchema.json, relation.partitionSchema.json)
+
+  private def place(relation: HadoopFsRelation): String = {
+    val told = telling(relation.options).flatMap { case (key, value) => Seq(key, value) }
+    Digest.of("place", read(relation) ++ relation.location.rootPaths.map(_.toString).sorted ++ told)
+  }
+
   def relation(plan: LogicalRelation): Form = plan.relation match {
     case files: HadoopFsRelation => fileRelation(plan, files)
     case other if other.getClass.getName.endsWith("JDBCRelation") => Refused("JDBC_SOURCE")
@@ -144,12 +157,7 @@ private[rules] final class SourceDigest(
     if (!formats.contains(format)) Refused("UNKNOWN_SOURCE", format)
     val options = telling(relation.options)
     checkTolerance(relation, options.toMap)
-    val read = Seq(seed, format, relation.dataSchema.json, relation.partitionSchema.json)
-    val told = options.flatMap { case (key, value) => Seq(key, value) }
-    if (unlisted) {
-      val place = Digest.of("place", read ++ relation.location.rootPaths.map(_.toString).sorted ++ told)
-      return Source(place, Unlisted, textual.contains(format), "")
-    }
+    if (unlisted) return Source(place(relation), Unlisted, textual.contains(format), "")
     val found = files(relation)
     val registrable = found.registrable && conf.getConf(RegionsConf.sourcesWritten)
     val rows = if (registrable) written.find(Seq(found.digest)).get(found.digest) else None
@@ -160,7 +168,8 @@ private[rules] final class SourceDigest(
         Seq("written", Digest.of("rows", known.rows.sorted), places)
       case None => Seq(found.digest, found.partitions)
     }
-    val atom = Digest.of("files", read ++ content ++ told)
+    val told = options.flatMap { case (key, value) => Seq(key, value) }
+    val atom = Digest.of("files", read(relation) ++ content ++ told)
     val known =
       if (ofWrites.isDefined) "known by the rows that were written"
       else if (registrable) "known by its listing: no write of just these files is known"

@@ -25,7 +25,8 @@ private[rules] object StoreResult extends ActionApplier[wire.Store] {
       val chosen = target.columns.filter { case (digest, _) => kept(digest) }
       val whole = chosen.map(_._2) == target.plan.output
       val narrow = if (whole) target.plan else Project(chosen.map(_._2), target.plan)
-      val growing = if (action.ref.isEmpty) query.signed.growing(node) else None
+      // Signed when it is stored, which is not on the query's way.
+      def growth = if (action.ref.isEmpty) query.signed.growing(node).map(_.told) else None
       val order = StoreOrder(
         action.entry,
         action.location,
@@ -38,7 +39,7 @@ private[rules] object StoreResult extends ActionApplier[wire.Store] {
         target.wanted,
         query.signed.inputs(node),
         query.notes.query,
-        outcome => query.runtime.recycling.stored(query.notes.query, outcome, growing.map(_.told)),
+        outcome => query.runtime.recycling.stored(query.notes.query, outcome, growth),
         target.layout(query, node)
       )
       val tee = Tee(narrow, order)
