@@ -18,7 +18,7 @@ _TAKEN = {
     "REFRESHED": "A stored aggregate is brought up to date from the files that it lacks",
     "HELD": "The program still refers to this DataFrame and may use it again; given up if writing takes long",
     "SMALL_RESULT": "The few rows at the top of a query; given up if they are many, or were there quickly",
-    "SKI_RENTAL": "Recomputing has already cost as much as an entry would have",
+    "SKI_RENTAL": "Earlier executions have cost as much more than reads as an entry would have",
     "ALWAYS": "The strategy acts at every eligible point",
     "PLANNED": "Later queries of the job use it, as in its last run",
     "LAST_USE": "No later query of the job uses it, as in its last run",

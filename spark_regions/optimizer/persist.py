@@ -26,6 +26,7 @@ def persist(question: Question, draft: Draft) -> Draft:
         each
         for each in chosen
         if each.bytes <= question.confs.persist_max_bytes
-        and each.benefit >= MIN_BENEFIT_SECONDS and each.least_benefit > 0 and isinstance(ski_rental(each), Appraisal)
-    )  # fmt: skip
+        and each.benefit >= MIN_BENEFIT_SECONDS
+        and isinstance(ski_rental(each), Appraisal)
+    )
     return replace(draft, persists=worth) if worth else draft

@@ -42,9 +42,12 @@ def point(
     ("past", "recompute", "code"),
     [
         (0, 9.0, "NO_HISTORY"),
-        (1, 1.4, "NOT_WORTH_WRITING"),  # paid 1.4, an entry costs 1.5
+        (1, 1.4, "NOT_WORTH_WRITING"),  # paid 0.9 more than a read, an entry costs 1
         (1, 1.6, None),
-        (2, 0.8, None),  # paid 1.6
+        (2, 0.9, "NOT_WORTH_WRITING"),
+        (2, 1.1, None),  # paid 1.2
+        (9, 0.6, "NOT_WORTH_WRITING"),  # paid 0.9
+        (99, 0.4, "NOT_WORTH_WRITING"),  # a read takes longer
     ],
 )
 def test_ski_rental_stores_when_the_price_is_paid(past, recompute, code):

@@ -6,17 +6,17 @@ from spark_regions.decision.values import Appraisal, Decline, MaterializationCan
 
 
 def ski_rental(point: MaterializationCandidate) -> Appraisal | Decline:
-    """Store once the recomputations that are already paid reach the price of an entry.
+    """Store once earlier executions have cost as much more than reads as it takes to write an entry.
 
-    Whatever follows, the total is at most twice that of one who knew the future. Worked example: 3 s to
-    recompute, 1.5 s
-    to write, 0.5 s to read: executed once before, 3 ≥ 2, store now. At 1 s to recompute it takes two earlier
-    executions.
+    What a rent is more than owning is what an execution takes beyond a read: whatever follows, what is lost is at most
+    twice what one who knew the future loses. Worked example: 3 s to recompute, 1.5 s to write, 0.5 s to read: executed
+    once before, 2.5 ≥ 1.5, store now. At 1 s to recompute it takes three earlier executions, and at 0.5 s no number.
     """
-    paid = point.past * point.recompute.value
-    price = point.write_seconds + point.read_seconds + point.extra_seconds
+    paid = point.past * point.benefit
+    price = point.write_seconds + point.extra_seconds
     if point.past <= 0:
         return Decline(point.node, "NO_HISTORY", "first use of these columns")
-    if paid < price:
-        return Decline(point.node, "NOT_WORTH_WRITING", f"paid {paid:.2f} s, an entry costs {price:.2f} s")
+    if paid < price or point.least_benefit <= 0:
+        least = f", a read saves {point.least_benefit:.2f} s at least"
+        return Decline(point.node, "NOT_WORTH_WRITING", f"paid {paid:.2f} s, an entry costs {price:.2f} s{least}")
     return Appraisal(max(paid - price, 1e-6), "SKI_RENTAL")
