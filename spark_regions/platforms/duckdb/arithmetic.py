@@ -1,0 +1,179 @@
+"""Arithmetic of integers and floating-point numbers.
+
+Integers: both are two's complement; DuckDB's `+ - *` and `abs` check for overflow in each type (add.cpp, multiply.cpp) and
+raise, as Spark does in ANSI mode. In the other mode Spark keeps the lowest bits: there DuckDB raises, and Spark runs.
+Floating point: single IEEE operations, which both round to nearest (arithmetic.cpp without checks; `%` is fmod in both).
+"""
+
+from __future__ import annotations
+
+from spark_regions.platforms.duckdb.text import cast, engine_type, raising
+from spark_regions.platforms.equivalents import Call, Equivalent, Example, Sql
+from spark_regions.platforms.typed import FLOATING, INTEGRAL_DIGITS, decimal_of
+
+FAMILY = "arithmetic"
+NUMBERS = frozenset(INTEGRAL_DIGITS) | FLOATING
+OPERATORS = {"Add": "+", "Subtract": "-", "Multiply": "*"}
+
+
+def _same_types(call: Call) -> None:
+    call.needs_types(NUMBERS)
+    call.needs(set(call.types) == {call.type}, f"of {', '.join(call.types)}", "UNPROVEN_TYPE")
+
+
+def _plain(call: Call) -> Sql:
+    _same_types(call)
+    left, right = call.texts
+    return call.sql(
+        f"({left} {OPERATORS[call.expression.kind]} {right})", raises=call.ansi and call.type in INTEGRAL_DIGITS
+    )
+
+
+def by_nonzero(call: Call, text: str) -> str:
+    """`text` where the divisor is not 0; null or an error where it is, as Spark evaluates (`DivModLike`): a null on either
+    side gives null before the divisor is compared with 0, and -0.0 is 0."""
+    left, right = call.texts
+    zero = f"CASE WHEN {left} IS NOT NULL THEN {raising('division by zero', engine_type(call.type))} END"
+    return f"(CASE WHEN {right} = 0 THEN {zero if call.ansi else 'NULL'} ELSE {text} END)"
+
+
+def _divide(call: Call) -> Sql:
+    call.needs_types({"DOUBLE"})
+    left, right = call.texts
+    return call.sql(by_nonzero(call, f"{left} / {right}"), raises=call.ansi)
+
+
+def _integral_divide(call: Call) -> Sql:
+    call.needs_types({"BIGINT"})
+    left, right = call.texts
+    return call.sql(by_nonzero(call, f"{left} // {right}"), raises=call.ansi)
+
+
+def _remainder(call: Call) -> Sql:
+    _same_types(call)
+    left, right = call.texts
+    return call.sql(by_nonzero(call, f"{left} % {right}"), raises=call.ansi)
+
+
+def _positive_remainder(call: Call) -> Sql:
+    _same_types(call)
+    left, right = call.texts
+    rest = f"{left} % {right}"
+    return call.sql(
+        by_nonzero(call, f"CASE WHEN {rest} < 0 THEN ({rest} + {right}) % {right} ELSE {rest} END"), raises=call.ansi
+    )
+
+
+def _minus(call: Call) -> Sql:
+    raises = call.ansi and call.type in INTEGRAL_DIGITS
+    if not decimal_of(call.type):
+        call.needs_types(NUMBERS)
+    return call.sql(f"(- {call.texts[0]})", raises)
+
+
+def _abs(call: Call) -> Sql:
+    raises = call.ansi and call.type in INTEGRAL_DIGITS
+    if not decimal_of(call.type):
+        call.needs_types(NUMBERS)
+    return call.sql(f"abs({call.texts[0]})", raises)
+
+
+def _same(call: Call) -> Sql:
+    return call.sql(call.texts[0])
+
+
+def _whole(call: Call) -> Sql:
+    name = call.expression.kind.lower()
+    raises = "failOnError" in call.expression.fields and call.flag("failOnError")
+    text = call.texts[0]
+    if call.types == ("BIGINT",):
+        return call.sql(text)
+    if decimal_of(call.types[0]):
+        return call.sql(cast(f"{name}({text})", call.type))
+    call.needs_types({"DOUBLE"})
+    return call.sql(cast(f"{name}({text})", "BIGINT"), raises)
+
+
+def _examples(*forms: str, types: tuple[str, ...] = ("INT", "BIGINT", "DOUBLE")) -> tuple[Example, ...]:
+    return tuple(Example(form, (each,) * (1 + ("{1}" in form))) for form in forms for each in types)
+
+
+EQUIVALENTS = (
+    *(
+        Equivalent(
+            kind,
+            FAMILY,
+            "two integers or two floating-point numbers of one type",
+            "Spark: MathUtils.addExact and its like, or the JVM's operator; DuckDB: AddOperatorOverflowCheck and its like, "
+            "or C++'s operator on float and double",
+            _examples(
+                f"{{0}} {sign} {{1}}", types=("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE")
+            ),
+            _plain,
+        )
+        for kind, sign in OPERATORS.items()
+    ),
+    Equivalent(
+        "Divide",
+        FAMILY,
+        "two doubles",
+        "IEEE division in both; DuckDB would give infinity for a divisor of 0, so that is asked first",
+        _examples("{0} / {1}", types=("DOUBLE",)),
+        _divide,
+    ),
+    Equivalent(
+        "IntegralDivide",
+        FAMILY,
+        "two bigints",
+        "the quotient without its fraction in both (JVM and C++); the least number by -1 raises in DuckDB, and in Spark in "
+        "ANSI mode; a divisor of 0, which gives null in DuckDB, is asked first",
+        _examples("{0} div {1}", types=("BIGINT",)),
+        _integral_divide,
+    ),
+    Equivalent(
+        "Remainder",
+        FAMILY,
+        "two integers or two floating-point numbers of one type",
+        "the sign is the dividend's in both; the least number by -1 raises in DuckDB; a divisor of 0, which gives null in "
+        "DuckDB, is asked first",
+        _examples("{0} % {1}"),
+        _remainder,
+    ),
+    Equivalent(
+        "Pmod",
+        FAMILY,
+        "two integers or two floating-point numbers of one type",
+        "Spark's own formula, in the remainders that are equal; a sum that overflows raises in DuckDB",
+        _examples("pmod({0}, {1})"),
+        _positive_remainder,
+    ),
+    Equivalent(
+        "UnaryMinus",
+        FAMILY,
+        "a number",
+        "NegateOperator raises for the least integer; the sign of 0.0 changes in both; a decimal keeps its type in both",
+        _examples("-{0}", types=("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL(7,2)", "DECIMAL(38,10)")),
+        _minus,
+    ),
+    Equivalent(
+        "Abs",
+        FAMILY,
+        "a number",
+        "TryAbsOperator raises for the least integer; fabs and Math.abs clear the sign; a decimal keeps its type in both",
+        _examples("abs({0})", types=("TINYINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL(7,2)", "DECIMAL(38,10)")),
+        _abs,
+    ),
+    Equivalent("UnaryPositive", FAMILY, "anything", "the value itself", _examples("{0} + (+{1})", types=("INT",)), _same),
+    *(
+        Equivalent(
+            kind,
+            FAMILY,
+            "a bigint, a double or a decimal",
+            "a double's ceiling or floor is exact, and a bigint as long as it fits, else DuckDB raises; of a decimal both "
+            "divide the unscaled number (CeilDecimalOperator, FloorDecimalOperator; Decimal.ceil, floor)",
+            _examples(f"{kind.lower()}({{0}})", types=("BIGINT", "DOUBLE", "DECIMAL(7,2)", "DECIMAL(38,10)")),
+            _whole,
+        )
+        for kind in ("Ceil", "Floor")
+    ),
+)
