@@ -40,7 +40,6 @@ log = logging.getLogger("spark_regions.planner")
 
 HOUSEKEEPING_SECONDS = 30.0
 CLOCK_JUMP_SECONDS = 60.0
-PROTOCOL = 1
 SETTLE_SECONDS = 0.03
 Later = Callable[[], Answer]
 Found = TypeVar("Found")
