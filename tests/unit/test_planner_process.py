@@ -11,10 +11,11 @@ import sys
 import time
 
 import pytest
-from wire_client import ROOT, PlannerProcess, decide, executed, node, report
+from wire_client import PlannerProcess, decide, executed, node, report
 
 from spark_regions.reasons import REASONS
 from spark_regions.store.admin import doctor
+from tests.harness.processes import ROOT
 
 
 @pytest.fixture

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Sequence
 
 from spark_regions.platforms.duckdb.footers import Failed, engine_type, quoted
-from spark_regions.platforms.typed import decimal_of
-from spark_regions.wire.engine import EngineTable
+from spark_regions.platforms.typed import FLOATING, decimal_of
+from spark_regions.wire.engine import EngineColumn, EngineTable
 
 MOST_BRANCHES = 256
 """Each is planned for itself, which takes about a millisecond."""
-OPTIONS = "hive_partitioning = false, union_by_name = false, can_have_nan = true"
-"""Partition values are told, equal columns are checked, and minima and maxima do not tell of NaN."""
+OPTIONS = "hive_partitioning = false, union_by_name = false"
+"""Partition values are told, and equal columns are checked."""
 _NO_COLUMN = 'true AS "any"'
 """For a statement that only counts rows."""
 
@@ -41,15 +41,21 @@ def source(table: EngineTable, present: Iterable[frozenset[str]]) -> str:
 
 def _select(table: EngineTable, present: frozenset[str], values: Sequence[str | None]) -> str:
     """Columns that are not present are null."""
-    columns = [
-        identifier(each.name) if each.name in present else f"{literal(None, each.type)} AS {identifier(each.name)}"
-        for each in table.columns
-    ]
-    columns += [
-        f"{literal(value, each.type)} AS {identifier(each.name)}"
-        for each, value in zip(table.partition, values, strict=True)
-    ]
-    return f"SELECT {', '.join(columns) or _NO_COLUMN}"
+    found = [_stored(each) if each.name in present else literal(None, each.type) for each in table.columns]
+    found += [literal(value, each.type) for each, value in zip(table.partition, values, strict=True)]
+    names = [identifier(each.name) for each in (*table.columns, *table.partition)]
+    columns = ", ".join(f"{value} AS {name}" for value, name in zip(found, names, strict=True))
+    return f"SELECT {columns or _NO_COLUMN}"
+
+
+def _stored(column: EngineColumn) -> str:
+    """Floating point numbers by an expression that leaves each as it is: the engine believes their minima and maxima.
+
+    It skips rows by them, and takes them for `min` and `max`. Of NaN and of the sign of zero they do not tell, and with
+    `can_have_nan` every maximum is NaN.
+    """
+    name = identifier(column.name)
+    return f"{name} * CAST(1 AS {column.type})" if column.type in FLOATING else name
 
 
 def _list(paths: Sequence[str]) -> str:
