@@ -1,7 +1,8 @@
 """Catalyst expressions as SQL of another engine: only what an entry of its table shows to give Spark's value.
 
-An expression without an entry, or that no entry of its class takes, is `Unproven`. So is one with a constructor argument
-that the entry did not ask for. Where Spark would raise, the engine raises; where the engine alone raises, Spark runs.
+An expression without an entry, or that no entry of its class takes, is `Unproven`. So is one with a constructor
+argument that the entry did not ask for. Where Spark would raise, the engine raises; where the engine alone raises,
+Spark runs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The typed plan of a `decide` request: the signed plan's nodes with their expressions and types (docs/protocol.md).
 
->>> plan = '{"nodes":[{"id":0,"operator":"Filter","children":[1],"args":{"condition":{"kind":"IsNotNull","type":"BOOLEAN",'
->>> plan += '"children":[{"kind":"AttributeReference","type":"INT","fields":{"id":"7"}}]}}}]}'
+>>> plan = '{"nodes":[{"id":0,"operator":"Filter","children":[1],"args":{"condition":{"kind":"IsNotNull",'
+>>> plan += '"type":"BOOLEAN","children":[{"kind":"AttributeReference","type":"INT","fields":{"id":"7"}}]}}}]}'
 >>> decode(plan).nodes[0].args.condition.children[0].fields["id"]
 '7'
 """

@@ -1,19 +1,17 @@
 """Aggregate and window functions.
 
-DuckDB adds integers and decimals up in 128 bits, exactly (sum.cpp). Spark adds up in 64 bits, in a decimal of ten digits
-more, or in a double, in an order that is not told: the value is determined where no partial sum can leave the type, or
-what a double holds. That is so for any order if the number of rows times the greatest value stays within: asked of each
-group, by its own count, minimum and maximum. Floating-point sums depend on the order.
+DuckDB adds integers and decimals up in 128 bits, exactly (sum.cpp). Spark adds up in 64 bits, in a decimal of ten
+digits more, or in a double, in an order that is not told: the value is determined where no partial sum can leave the
+type, or what a double holds. That is so for any order if the number of rows times the greatest value stays within:
+asked of each group, by its own count, minimum and maximum. Floating-point sums depend on the order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from spark_regions.platforms.duckdb.comparison import comparable
 from spark_regions.platforms.duckdb.decimals import MAX_INT64_DIGITS, quotient, unscaled
 from spark_regions.platforms.duckdb.text import cast, constant, engine_type, unless
-from spark_regions.platforms.equivalents import Aggregation, Call, Equivalent, Example, Sql, Table, Translation, Unproven
+from spark_regions.platforms.equivalents import Aggregation, Call, Equivalent, Example, Sql, Unproven
 from spark_regions.platforms.typed import FLOATING, INTEGRAL_DIGITS, MAX_PRECISION, Expression, decimal_of, decimal_type
 
 FAMILY = "aggregates"
@@ -204,8 +202,9 @@ def _make_decimal(call: Call) -> Sql:
     value = summed.children[0].children[0]
     known = decimal_of(value.type)
     result = (int(call.field("precision")), int(call.field("scale")))
-    call.needs(known is not None and result == (known[0] + SUM_DIGITS, known[1]) and result[0] <= MAX_INT64_DIGITS, "otherwise")
+    call.needs(known is not None, f"of {value.type}", "UNPROVEN_TYPE")
     assert known
+    call.needs(result == (known[0] + SUM_DIGITS, known[1]) and result[0] <= MAX_INT64_DIGITS, f"with digits {result}")
     inner = Call(child, call.translation)
     how = _how(inner, over)
     inner.check(Sql("", child.type))
@@ -257,29 +256,10 @@ def _decimal_average(call: Call) -> Sql:
     (precision, scale), (_, digits) = known, result
     total, count = _average_parts(call)
     text = quotient(
-        call, unscaled(total, min(precision + SUM_DIGITS, MAX_PRECISION), scale), cast(count, "HUGEINT"), digits + 1 - scale
+        call, unscaled(total, min(precision + SUM_DIGITS, MAX_PRECISION), scale), cast(count, "HUGEINT"), digits + 1 -
+        scale
     )
     return call.sql(text, raises=call.ansi and precision + SUM_DIGITS > MAX_PRECISION)
-
-
-def buffers(expression: Expression, scope: Mapping[str, Sql], table: Table) -> tuple[Sql, ...]:
-    """What an aggregate expression of `Average` has added up, in the order and of the types of `aggBufferAttributes`, for
-    Spark to divide.
-
-    :raises Unproven: it is another function, or the table does not show it
-    """
-    call = Call(expression, Translation(scope, table))
-    function = expression.children[0] if expression.children else expression
-    call.needs(expression.kind == "AggregateExpression" and function.kind == "Average", "has no buffers here")
-    inner = Call(function, call.translation, _how(call))
-    call.check(Sql("", expression.type))
-    total, count = _average_parts(inner)
-    inner.check(Sql("", function.type))
-    child = decimal_of(function.children[0].type)
-    sum_type = decimal_type(min(child[0] + SUM_DIGITS, MAX_PRECISION), child[1]) if child else "DOUBLE"
-    raises = any(each.raises for each in (*call.read, *inner.read))
-    may_overflow = child is not None and child[0] + SUM_DIGITS > MAX_PRECISION and inner.ansi
-    return Sql(total, sum_type, raises or may_overflow), Sql(count, "BIGINT", raises)
 
 
 def _grouped(*forms: str, types: tuple[str, ...]) -> tuple[Example, ...]:
@@ -341,7 +321,8 @@ EQUIVALENTS = (
             kind,
             FAMILY,
             "a value whose order both know",
-            "the same order, NaN above all; nulls are passed over; a zero where there are negative zeros raises in DuckDB",
+            "the same order, NaN above all; nulls are passed over; a zero where there are negative zeros raises in "
+            "DuckDB",
             _grouped(f"{kind.lower()}({{0}})", types=(*_ORDERED, "DOUBLE", "FLOAT")),
             _extreme,
         )
@@ -379,8 +360,8 @@ EQUIVALENTS = (
         "Average",
         FAMILY,
         "an integer, or the unscaled number of a decimal",
-        "Spark adds up doubles: exact, whatever the order, while all partial sums are below 2^53; groups in which they might "
-        "not be raise in DuckDB. Then one division of doubles, of null by 0 where there is no value",
+        "Spark adds up doubles: exact, whatever the order, while all partial sums are below 2^53; groups in which "
+        "they might not be raise in DuckDB. Then one division of doubles, of null by 0 where there is no value",
         _grouped("avg({0})", types=("TINYINT", "INT", "BIGINT")),
         _average,
     ),

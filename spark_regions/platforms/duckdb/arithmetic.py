@@ -1,8 +1,9 @@
 """Arithmetic of integers and floating-point numbers.
 
-Integers: both are two's complement; DuckDB's `+ - *` and `abs` check for overflow in each type (add.cpp, multiply.cpp) and
-raise, as Spark does in ANSI mode. In the other mode Spark keeps the lowest bits: there DuckDB raises, and Spark runs.
-Floating point: single IEEE operations, which both round to nearest (arithmetic.cpp without checks; `%` is fmod in both).
+Integers: both are two's complement; DuckDB's `+ - *` and `abs` check for overflow in each type (add.cpp, multiply.cpp)
+and raise, as Spark does in ANSI mode. In the other mode Spark keeps the lowest bits: there DuckDB raises, and Spark
+runs. Floating point: single IEEE operations, which both round to nearest (arithmetic.cpp without checks; `%` is fmod in
+both).
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ def _plain(call: Call) -> Sql:
 
 
 def by_nonzero(call: Call, text: str) -> str:
-    """`text` where the divisor is not 0; null or an error where it is, as Spark evaluates (`DivModLike`): a null on either
-    side gives null before the divisor is compared with 0, and -0.0 is 0."""
+    """`text` where the divisor is not 0; null or an error where it is, as Spark evaluates (`DivModLike`): a null on
+    either side gives null before the divisor is compared with 0, and -0.0 is 0."""
     left, right = call.texts
     zero = f"CASE WHEN {left} IS NOT NULL THEN {raising('division by zero', engine_type(call.type))} END"
     return f"(CASE WHEN {right} = 0 THEN {zero if call.ansi else 'NULL'} ELSE {text} END)"
@@ -78,10 +79,6 @@ def _abs(call: Call) -> Sql:
     return call.sql(f"abs({call.texts[0]})", raises)
 
 
-def _same(call: Call) -> Sql:
-    return call.sql(call.texts[0])
-
-
 def _whole(call: Call) -> Sql:
     name = call.expression.kind.lower()
     raises = "failOnError" in call.expression.fields and call.flag("failOnError")
@@ -98,17 +95,17 @@ def _examples(*forms: str, types: tuple[str, ...] = ("INT", "BIGINT", "DOUBLE"))
     return tuple(Example(form, (each,) * (1 + ("{1}" in form))) for form in forms for each in types)
 
 
+_NUMBERS = ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE")
+
 EQUIVALENTS = (
     *(
         Equivalent(
             kind,
             FAMILY,
             "two integers or two floating-point numbers of one type",
-            "Spark: MathUtils.addExact and its like, or the JVM's operator; DuckDB: AddOperatorOverflowCheck and its like, "
-            "or C++'s operator on float and double",
-            _examples(
-                f"{{0}} {sign} {{1}}", types=("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE")
-            ),
+            "Spark: MathUtils.addExact and its like, or the JVM's operator; DuckDB: AddOperatorOverflowCheck and its "
+            "like, or C++'s operator on float and double",
+            _examples(f"{{0}} {sign} {{1}}", types=_NUMBERS),
             _plain,
         )
         for kind, sign in OPERATORS.items()
@@ -125,8 +122,8 @@ EQUIVALENTS = (
         "IntegralDivide",
         FAMILY,
         "two bigints",
-        "the quotient without its fraction in both (JVM and C++); the least number by -1 raises in DuckDB, and in Spark in "
-        "ANSI mode; a divisor of 0, which gives null in DuckDB, is asked first",
+        "the quotient without its fraction in both (JVM and C++); the least number by -1 raises in DuckDB, and in "
+        "Spark in ANSI mode; a divisor of 0, which gives null in DuckDB, is asked first",
         _examples("{0} div {1}", types=("BIGINT",)),
         _integral_divide,
     ),
@@ -134,8 +131,8 @@ EQUIVALENTS = (
         "Remainder",
         FAMILY,
         "two integers or two floating-point numbers of one type",
-        "the sign is the dividend's in both; the least number by -1 raises in DuckDB; a divisor of 0, which gives null in "
-        "DuckDB, is asked first",
+        "the sign is the dividend's in both; the least number by -1 raises in DuckDB; a divisor of 0, which gives "
+        "null in DuckDB, is asked first",
         _examples("{0} % {1}"),
         _remainder,
     ),
@@ -151,26 +148,27 @@ EQUIVALENTS = (
         "UnaryMinus",
         FAMILY,
         "a number",
-        "NegateOperator raises for the least integer; the sign of 0.0 changes in both; a decimal keeps its type in both",
-        _examples("-{0}", types=("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL(7,2)", "DECIMAL(38,10)")),
+        "NegateOperator raises for the least integer; the sign of 0.0 changes in both; a decimal keeps its type in "
+        "both",
+        _examples("-{0}", types=(*_NUMBERS, "DECIMAL(7,2)", "DECIMAL(38,10)")),
         _minus,
     ),
     Equivalent(
         "Abs",
         FAMILY,
         "a number",
-        "TryAbsOperator raises for the least integer; fabs and Math.abs clear the sign; a decimal keeps its type in both",
-        _examples("abs({0})", types=("TINYINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL(7,2)", "DECIMAL(38,10)")),
+        "TryAbsOperator raises for the least integer; fabs and Math.abs clear the sign; a decimal keeps its type in "
+        "both",
+        _examples("abs({0})", types=(*_NUMBERS, "DECIMAL(7,2)", "DECIMAL(38,10)")),
         _abs,
     ),
-    Equivalent("UnaryPositive", FAMILY, "anything", "the value itself", _examples("{0} + (+{1})", types=("INT",)), _same),
     *(
         Equivalent(
             kind,
             FAMILY,
             "a bigint, a double or a decimal",
-            "a double's ceiling or floor is exact, and a bigint as long as it fits, else DuckDB raises; of a decimal both "
-            "divide the unscaled number (CeilDecimalOperator, FloorDecimalOperator; Decimal.ceil, floor)",
+            "a double's ceiling or floor is exact, and a bigint as long as it fits, else DuckDB raises; of a decimal "
+            "both divide the unscaled number (CeilDecimalOperator, FloorDecimalOperator; Decimal.ceil, floor)",
             _examples(f"{kind.lower()}({{0}})", types=("BIGINT", "DOUBLE", "DECIMAL(7,2)", "DECIMAL(38,10)")),
             _whole,
         )

@@ -1,5 +1,5 @@
-"""Casts. In ANSI mode Spark raises where a value does not fit; in the other mode it keeps bits, saturates or gives null,
-where DuckDB raises, and Spark runs. The zone of a cast matters to none of these types.
+"""Casts. In ANSI mode Spark raises where a value does not fit; in the other mode it keeps bits, saturates or gives
+null, where DuckDB raises, and Spark runs. The zone of a cast matters to none of these types.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ def _decimal_to_integer(call: Call, given: str, to: str) -> Sql:
 
 
 def _decimal_to_double(call: Call, given: str, to: str) -> Sql:
-    """Spark takes the nearest double (`BigDecimal.doubleValue`). So does DuckDB, dividing a double by a double, where the
-    unscaled number and the power of ten are doubles: up to 2^53."""
+    """Spark takes the nearest double (`BigDecimal.doubleValue`). So does DuckDB, dividing a double by a double, where
+    the unscaled number and the power of ten are doubles: up to 2^53."""
     known = decimal_of(given)
     _takes(call, known is not None and to == "DOUBLE" and known[1] <= DOUBLE_POWERS)
     assert known
@@ -136,8 +136,8 @@ def _entry(args: str, why: str, examples: tuple[Example, ...], rule: Callable[[C
 EQUIVALENTS = (
     _entry(
         "an integer or a boolean to another, or to a floating-point number",
-        "narrower integers are checked in DuckDB (TryCastWithOverflowCheck); doubles and floats are the nearest in C++ and "
-        "the JVM; true is 1, and any number but 0 true",
+        "narrower integers are checked in DuckDB (TryCastWithOverflowCheck); doubles and floats are the nearest in "
+        "C++ and the JVM; true is 1, and any number but 0 true",
         _examples(
             ("INT", "BIGINT"),
             ("BIGINT", "INT"),
@@ -152,7 +152,12 @@ EQUIVALENTS = (
     _entry(
         "an integer to a decimal",
         "the number itself, or too many digits, on which DuckDB raises (StandardNumericToDecimalCast)",
-        _examples(("INT", "DECIMAL(10,0)"), ("INT", "DECIMAL(7,2)"), ("BIGINT", "DECIMAL(20,0)"), ("BIGINT", "DECIMAL(38,20)")),
+        _examples(
+            ("INT", "DECIMAL(10,0)"),
+            ("INT", "DECIMAL(7,2)"),
+            ("BIGINT", "DECIMAL(20,0)"),
+            ("BIGINT", "DECIMAL(38,20)"),
+        ),
         _integer_to_decimal,
     ),
     _entry(
@@ -163,7 +168,8 @@ EQUIVALENTS = (
     ),
     _entry(
         "a floating-point number to an integer",
-        "Spark cuts off the fraction, DuckDB would round it: so it is cut off first; what is no number of the type raises",
+        "Spark cuts off the fraction, DuckDB would round it: so it is cut off first; what is no number of the type "
+        "raises",
         _examples(("DOUBLE", "INT"), ("DOUBLE", "BIGINT"), ("DOUBLE", "TINYINT"), ("FLOAT", "INT")),
         _floating_to_integer,
     ),
@@ -181,20 +187,34 @@ EQUIVALENTS = (
     _entry(
         "a decimal to an integer",
         "the fraction is cut off in both",
-        _examples(("DECIMAL(7,2)", "INT"), ("DECIMAL(17,2)", "INT"), ("DECIMAL(38,10)", "BIGINT"), ("DECIMAL(7,2)", "TINYINT")),
+        _examples(
+            ("DECIMAL(7,2)", "INT"),
+            ("DECIMAL(17,2)", "INT"),
+            ("DECIMAL(38,10)", "BIGINT"),
+            ("DECIMAL(7,2)", "TINYINT"),
+        ),
         _decimal_to_integer,
     ),
     _entry(
         "a decimal to a double",
         "the nearest double in both",
-        _examples(("DECIMAL(7,2)", "DOUBLE"), ("DECIMAL(17,2)", "DOUBLE"), ("DECIMAL(38,10)", "DOUBLE"), ("DECIMAL(18,18)", "DOUBLE")),
+        _examples(
+            ("DECIMAL(7,2)", "DOUBLE"),
+            ("DECIMAL(17,2)", "DOUBLE"),
+            ("DECIMAL(38,10)", "DOUBLE"),
+            ("DECIMAL(18,18)", "DOUBLE"),
+        ),
         _decimal_to_double,
     ),
     _entry(
         "an integer, a boolean, a decimal or a date to a string",
         "digits, `true`, all fractional digits, and year-month-day of years with four digits, in both",
         _examples(
-            ("BIGINT", "STRING"), ("BOOLEAN", "STRING"), ("DECIMAL(7,2)", "STRING"), ("DECIMAL(6,6)", "STRING"), ("DATE", "STRING")
+            ("BIGINT", "STRING"),
+            ("BOOLEAN", "STRING"),
+            ("DECIMAL(7,2)", "STRING"),
+            ("DECIMAL(6,6)", "STRING"),
+            ("DATE", "STRING"),
         ),
         _to_string,
     ),

@@ -1,8 +1,8 @@
 """Comparisons, three-valued logic, and sets.
 
-Integers, dates, timestamps and decimals of one scale compare as integers in both, strings as unsigned bytes (UTF8String;
-string_type.hpp: memcmp, then the length). Of floating-point numbers NaN is equal to itself and above all others, and zeros
-are equal (SQLOrderingUtil.compareDoubles; comparison_operators.cpp).
+Integers, dates, timestamps and decimals of one scale compare as integers in both, strings as unsigned bytes
+(UTF8String; string_type.hpp: memcmp, then the length). Of floating-point numbers NaN is equal to itself and above all
+others, and zeros are equal (SQLOrderingUtil.compareDoubles; comparison_operators.cpp).
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ def _is_nan(call: Call) -> Sql:
     return call.sql(f"coalesce(isnan({call.texts[0]}), false)")
 
 
-_TYPES = ("BOOLEAN", "INT", "BIGINT", "DOUBLE", "FLOAT", "STRING", "DATE", "TIMESTAMP_NTZ", "DECIMAL(7,2)", "DECIMAL(38,10)")
+_DECIMALS = ("DECIMAL(7,2)", "DECIMAL(38,10)")
+_TYPES = ("BOOLEAN", "INT", "BIGINT", "DOUBLE", "FLOAT", "STRING", "DATE", "TIMESTAMP_NTZ", *_DECIMALS)
 
 
 def _examples(form: str, types: tuple[str, ...] = _TYPES) -> tuple[Example, ...]:
@@ -95,7 +96,14 @@ EQUIVALENTS = (
         for kind, sign in OPERATORS.items()
     ),
     *(
-        Equivalent(kind, FAMILY, "two booleans", "SQL's truth tables in both", _examples(f"{{0}} {sign} {{1}}", ("BOOLEAN",)), _logic)
+        Equivalent(
+            kind,
+            FAMILY,
+            "two booleans",
+            "SQL's truth tables in both",
+            _examples(f"{{0}} {sign} {{1}}", ("BOOLEAN",)),
+            _logic,
+        )
         for kind, sign in LOGIC.items()
     ),
     # Of `NOT` over a comparison Spark's optimizer leaves another comparison.
@@ -126,5 +134,12 @@ EQUIVALENTS = (
     ),
     Equivalent("IsNull", FAMILY, "anything", "of NaN too, it is false", _examples("{0} IS NULL"), _is_null),
     Equivalent("IsNotNull", FAMILY, "anything", "of NaN too, it is true", _examples("{0} IS NOT NULL"), _is_not_null),
-    Equivalent("IsNaN", FAMILY, "a floating-point number", "false of null in Spark", _examples("isnan({0})", ("FLOAT", "DOUBLE")), _is_nan),
+    Equivalent(
+        "IsNaN",
+        FAMILY,
+        "a floating-point number",
+        "false of null in Spark",
+        _examples("isnan({0})", ("FLOAT", "DOUBLE")),
+        _is_nan,
+    ),
 )

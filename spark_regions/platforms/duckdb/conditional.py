@@ -1,7 +1,7 @@
 """Literals, branches, and what chooses among values.
 
-Both evaluate a branch in those rows only that come to it (`CaseWhen`, `Coalesce`; execute_case.cpp, execute_operator.cpp),
-so that a branch guards another from errors.
+Both evaluate a branch in those rows only that come to it (`CaseWhen`, `Coalesce`; execute_case.cpp,
+execute_operator.cpp), so that a branch guards another from errors.
 """
 
 from __future__ import annotations
@@ -92,12 +92,12 @@ def _normalized(call: Call) -> Sql:
 
 def _at_least_non_null(call: Call) -> Sql:
     count = int(call.field("n"))
-    there = " + ".join(
-        f"CASE WHEN {arg.text} IS NOT NULL{f' AND NOT isnan({arg.text})' if arg.type in FLOATING else ''} THEN 1 ELSE 0 END"
-        for arg in call.args
-    )
+    there = []
+    for arg in call.args:
+        number = f" AND NOT isnan({arg.text})" if arg.type in FLOATING else ""
+        there.append(f"CASE WHEN {arg.text} IS NOT NULL{number} THEN 1 ELSE 0 END")
     call.needs(bool(there), "of nothing")
-    return call.sql(f"(({there}) >= {count})")
+    return call.sql(f"(({' + '.join(there)}) >= {count})")
 
 
 _LITERALS = {
@@ -122,8 +122,8 @@ EQUIVALENTS = (
         "Literal",
         FAMILY,
         "a value of a known type; dates and timestamps of years 1 to 9999; strings without a zero byte",
-        "the constant of the type from its text: digits of numbers are read as the nearest float or double (Double.toString "
-        "has enough of them), all others exactly",
+        "the constant of the type from its text: digits of numbers are read as the nearest float or double "
+        "(Double.toString has enough of them), all others exactly",
         tuple(Example(f"coalesce({{0}}, {text})", (each,)) for each, text in _LITERALS.items()),
         _literal,
     ),
@@ -141,7 +141,10 @@ EQUIVALENTS = (
         "conditions, and values of one type",
         "the value of the first condition that is true, else the last one or null",
         (
-            *(Example("CASE WHEN {0} THEN {1} WHEN {2} THEN {1} END", ("BOOLEAN", each, "BOOLEAN")) for each in _CHOICES),
+            *(
+                Example("CASE WHEN {0} THEN {1} WHEN {2} THEN {1} END", ("BOOLEAN", each, "BOOLEAN"))
+                for each in _CHOICES
+            ),
             Example("CASE WHEN {0} > 0 THEN 'a' WHEN {0} < 0 THEN {1} ELSE 'c' END", ("INT", "STRING")),
             Example("CASE WHEN {0} = 0 THEN 0 ELSE 100 div {0} END", ("BIGINT",)),
         ),
@@ -169,7 +172,10 @@ EQUIVALENTS = (
             FAMILY,
             "values of one type, no floating-point numbers",
             "nulls are passed over in both; equal values are the same",
-            tuple(Example(f"{kind.lower()}({{0}}, {{1}})", (each, each)) for each in ("INT", "STRING", "DATE", "DECIMAL(7,2)")),
+            tuple(
+                Example(f"{kind.lower()}({{0}}, {{1}})", (each, each))
+                for each in ("INT", "STRING", "DATE", "DECIMAL(7,2)")
+            ),
             _extreme,
         )
         for kind in ("Greatest", "Least")

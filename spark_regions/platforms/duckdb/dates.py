@@ -86,8 +86,8 @@ EQUIVALENTS = (
             kind,
             FAMILY,
             "a date",
-            "the calendar's number; the year before 1 is 0; weeks are ISO's; Sunday is 1 for `dayofweek` in Spark and 0 in "
-            "DuckDB, Monday 0 for `weekday` and 1 for `isodow`",
+            "the calendar's number; the year before 1 is 0; weeks are ISO's; Sunday is 1 for `dayofweek` in Spark and "
+            "0 in DuckDB, Monday 0 for `weekday` and 1 for `isodow`",
             (Example(f"{_SPARK_NAMES.get(kind, kind.lower())}({{0}})", ("DATE",)),),
             _part,
         )
@@ -110,10 +110,10 @@ EQUIVALENTS = (
             FAMILY,
             "a date, a number of days",
             "sums of days; beyond all dates DuckDB raises",
-            (Example(f"date_{kind[4:].lower()}({{0}}, {{1}})", ("DATE", "SMALLINT")), Example(f"date_{kind[4:].lower()}({{0}}, 30)", ("DATE",))),
+            (Example(f"{name}({{0}}, {{1}})", ("DATE", "SMALLINT")), Example(f"{name}({{0}}, 30)", ("DATE",))),
             _shift,
         )
-        for kind in ("DateAdd", "DateSub")
+        for kind, name in (("DateAdd", "date_add"), ("DateSub", "date_sub"))
     ),
     Equivalent(
         "DateDiff",
@@ -131,7 +131,14 @@ EQUIVALENTS = (
         (Example("add_months({0}, {1})", ("DATE", "TINYINT")), Example("add_months({0}, -1)", ("DATE",))),
         _add_months,
     ),
-    Equivalent("LastDay", FAMILY, "a date", "the last day of its month", (Example("last_day({0})", ("DATE",)),), _last_day),
+    Equivalent(
+        "LastDay",
+        FAMILY,
+        "a date",
+        "the last day of its month",
+        (Example("last_day({0})", ("DATE",)),),
+        _last_day,
+    ),
     Equivalent(
         "TruncDate",
         FAMILY,

@@ -1,11 +1,11 @@
 """Arithmetic of decimals.
 
-Spark computes with all digits (Decimal.scala: java.math.BigDecimal; products and quotients cut off, not rounded, after one
-digit more than any result has) and then rounds half up, away from zero, to the result's scale, raising or giving null
-where its precision does not do. DuckDB's decimals are integers of up to 38 digits. Here operands are first given a type
-in which DuckDB's result has all digits, so that it is exact or raises (arithmetic.cpp: BindDecimalArithmetic,
-BindDecimalMultiply), and the cast to Spark's type rounds half up, away from zero, and raises
-(decimal_cast.cpp: DecimalScaleDownOperator, CanScaleDownDecimal).
+Spark computes with all digits (Decimal.scala: java.math.BigDecimal; products and quotients cut off, not rounded, after
+one digit more than any result has) and then rounds half up, away from zero, to the result's scale, raising or giving
+null where its precision does not do. DuckDB's decimals are integers of up to 38 digits. Here operands are first given a
+type in which DuckDB's result has all digits, so that it is exact or raises (arithmetic.cpp: BindDecimalArithmetic,
+BindDecimalMultiply), and the cast to Spark's type rounds half up, away from zero, and raises (decimal_cast.cpp:
+DecimalScaleDownOperator, CanScaleDownDecimal).
 """
 
 from __future__ import annotations
@@ -60,10 +60,11 @@ def unscaled(text: str, precision: int, scale: int) -> str:
 
 
 def quotient(call: Call, dividend: str, divisor: str, shift: int) -> str:
-    """A quotient of HUGEINTs, times ten to the power of `shift`, as the unscaled result with one digit more, rounded half
-    up: DuckDB's division cuts off (hugeint.cpp), and that one digit is all that rounding asks for.
+    """A quotient of HUGEINTs, times ten to the power of `shift`, as the unscaled result with one digit more, rounded
+    half up: DuckDB's division cuts off (hugeint.cpp), and that one digit is all that rounding asks for.
 
-    Worked example, 2.00 / 3.00 as DECIMAL(10,6): 200 · 10^7 // 300 = 6666666, as DECIMAL(38,7) 0.6666666, rounded 0.666667.
+    Worked example, 2.00 / 3.00 as DECIMAL(10,6): 200 · 10^7 // 300 = 6666666, as DECIMAL(38,7) 0.6666666, rounded
+    0.666667.
     """
     result = decimal_of(call.type)
     assert result
@@ -159,8 +160,9 @@ EQUIVALENTS = (
         "Divide",
         FAMILY,
         "two decimals",
-        "Spark divides to 39 fractional digits, cut off, then rounds half up; here one digit more than the result's is cut "
-        "off, and rounded half up: a digit further on never decides. HUGEINT operations raise where 38 digits do not do",
+        "Spark divides to 39 fractional digits, cut off, then rounds half up; here one digit more than the result's "
+        "is cut off, and rounded half up: a digit further on never decides. HUGEINT operations raise where 38 digits "
+        "do not do",
         _examples("{0} / {1}"),
         _quotient,
     ),

@@ -80,7 +80,8 @@ def _trim(call: Call) -> Sql:
 def _case(call: Call) -> Sql:
     call.needs_types(STRING)
     text = call.texts[0]
-    return call.sql(unless(f"strlen({text}) <> length({text})", "not ASCII", f"{call.expression.kind.lower()}({text})", "VARCHAR"))
+    converted = f"{call.expression.kind.lower()}({text})"
+    return call.sql(unless(f"strlen({text}) <> length({text})", "not ASCII", converted, "VARCHAR"))
 
 
 _S = ("STRING",)
@@ -100,17 +101,24 @@ EQUIVALENTS = (
             FAMILY,
             "two strings",
             "compares bytes in both; any string has the empty one",
-            (Example(f"{name.replace('_', '')}({{0}}, {{1}})", ("STRING", "STRING")), Example(f"{name.replace('_', '')}({{0}}, 'a')", _S)),
+            (
+                Example(f"{kind.lower()}({{0}}, {{1}})", ("STRING", "STRING")),
+                Example(f"{kind.lower()}({{0}}, 'a')", _S),
+            ),
             _search,
         )
-        for kind, name in FUNCTIONS.items()
+        for kind in FUNCTIONS
     ),
     Equivalent(
         "Like",
         FAMILY,
         "a string, literal pattern",
-        "`%` is any string, line ends included, and `_` any code point; DuckDB has no escape character but the one named",
-        tuple(Example(f"{{0}} LIKE {each}", _S) for each in ("'%a_b%'", "'_'", "'a\\\\_%b_'", "'a!%_c%' ESCAPE '!'", "'%b%c'")),
+        "`%` is any string, line ends included, and `_` any code point; DuckDB has no escape character but the one "
+        "named",
+        tuple(
+            Example(f"{{0}} LIKE {each}", _S)
+            for each in ("'%a_b%'", "'_'", "'a\\\\_%b_'", "'a!%_c%' ESCAPE '!'", "'%b%c'")
+        ),
         _like,
     ),
     Equivalent(
@@ -135,7 +143,8 @@ EQUIVALENTS = (
             kind,
             FAMILY,
             "a string; literal characters",
-            "spaces alone where no characters are given (DuckDB's own trim takes others too); else a set of code points",
+            "spaces alone where no characters are given (DuckDB's own trim takes others too); else a set of code "
+            "points",
             (Example(f"{name}({{0}})", _S), Example(f"{spark}", _S)),
             _trim,
         )
@@ -150,8 +159,8 @@ EQUIVALENTS = (
             kind,
             FAMILY,
             "a string of ASCII",
-            "both change the letters A to Z alone (UTF8String; caseconvert.cpp); as many bytes as code points is ASCII, and "
-            "other strings raise",
+            "both change the letters A to Z alone (UTF8String; caseconvert.cpp); as many bytes as code points is "
+            "ASCII, and other strings raise",
             (Example(f"{kind.lower()}({{0}})", _S),),
             _case,
         )

@@ -23,8 +23,8 @@ ENGINE_TYPES: Mapping[str, str] = MappingProxyType(
         "TIMESTAMP_NTZ": "TIMESTAMP",
     }
 )
-"""Spark's types, but for decimals, whose names are the same. The values of both are the same bits; a string is UTF-8 for
-DuckDB, which refuses files with others. Strings with a collation have another name in Spark."""
+"""Spark's types, but for decimals, whose names are the same. The values of both are the same bits; a string is UTF-8
+for DuckDB, which refuses files with others. Strings with a collation have another name in Spark."""
 
 
 def engine_type(data_type: str) -> str:
