@@ -26,8 +26,8 @@ from engine_client import EngineProcess, EngineWire, Refusal, soon, table, write
 from spark_regions.platforms.duckdb import database
 from spark_regions.platforms.duckdb.engine import HOME, SWEPT_AFTER_SECONDS
 from spark_regions.platforms.duckdb.footers import Failed, Footers, state
-from spark_regions.platforms.duckdb.source import literal
-from spark_regions.wire.engine import EngineFile
+from spark_regions.platforms.duckdb.source import MOST_BRANCHES, literal, source
+from spark_regions.wire.engine import EngineColumn, EngineFile
 from spark_regions.wire.engine import EngineTable as Table
 from tests.harness.processes import ROOT
 
@@ -341,22 +341,20 @@ def test_what_is_no_parquet_is_refused(engine: EngineProcess, tmp_path: Path, da
     assert engine.refused(COUNT, ["BIGINT"], tables={"t": table([file], {})}) == "FILE_SCHEMA"
 
 
-def test_too_many_partitions_and_values_that_are_none(engine: EngineProcess, tmp_path: Path) -> None:
+def test_many_partitions_too_many_and_values_that_are_none(engine: EngineProcess, tmp_path: Path) -> None:
     files = [write(tmp_path / f"{at}.parquet", {"a": [at]}) for at in range(300)]
-    many = table(files, {}, {"p": "INT"}, [[str(at)] for at in range(300)])
-    assert engine.refused(COUNT, ["BIGINT"], tables={"t": many}) == "FILE_SCHEMA"
-    few = table(files, {}, {"p": "INT"}, [[str(at % 7)] for at in range(300)])
-    assert engine.run(COUNT, ["BIGINT"], tables={"t": few})["n"].to_pylist() == [300]
-    for value, data_type in (
-        ("1.5", "INT"),
-        ("x", "DATE"),
-        ("1.555", "DECIMAL(7,2)"),
-        ("yes", "BOOLEAN"),
-        ("1", "DOUBLE"),
-    ):
-        assert engine.refused(COUNT, ["BIGINT"], tables={"t": table(files[:1], {}, {"p": data_type}, [[value]])}) == (
-            "FILE_SCHEMA"
-        )
+    values = [[str(at)] for at in range(300)]
+    many = {"t": table(files, {"a": "BIGINT"}, {"p": "INT"}, values)}
+    sql = 'SELECT sum("a")::BIGINT AS a, count(*) AS n FROM "t" WHERE "p" >= 298 AND "a" = "p"'
+    assert engine.run(sql, ["BIGINT"] * 2, tables=many).to_pylist() == [{"a": 597, "n": 2}]
+    # As many in one relation, without writing them: that they are too many is found before they are read together.
+    with pytest.raises(Failed, match="FILE_SCHEMA: 2001 partitions"):
+        listed = tuple(EngineFile("/f", 1, 1, (str(at),)) for at in range(MOST_BRANCHES + 1))
+        source(Table(listed, (), (EngineColumn("p", "INT"),)), [frozenset()] * len(listed))
+    wrong = {"INT": "1.5", "DATE": "x", "DECIMAL(7,2)": "1.555", "BOOLEAN": "yes", "DOUBLE": "1"}
+    for data_type, value in wrong.items():
+        tables = {"t": table(files[:1], {}, {"p": data_type}, [[value]])}
+        assert engine.refused(COUNT, ["BIGINT"], tables=tables) == "FILE_SCHEMA"
     assert engine.refused(COUNT, ["BIGINT"], tables={"t": table(files[:1], {}, {"p": "INT"})}) == "FILE_SCHEMA"
 
 

@@ -12,7 +12,10 @@ def begin(greeting: Greeting) -> Work:
     except ImportError as missing:
         hint = "Hint: pip install 'spark-regions[duckdb]' into the driver's Python."
         raise Refused("ENGINE_NOT_INSTALLED", f"{missing}. {hint}") from missing
-    return Engine(greeting)
+    try:
+        return Engine(greeting)
+    except OSError as error:  # no folder for what does not fit into memory
+        raise Refused("ENGINE_NOT_STARTABLE", str(error)) from error
 
 
 if __name__ == "__main__":

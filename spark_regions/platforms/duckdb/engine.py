@@ -119,10 +119,11 @@ class Running:
     def stop(self, code: str) -> None:
         """Returns when it is over."""
         self._why = self._why or code
-        while not self._over.wait(INTERRUPT_SECONDS):
+        while not self._over.is_set():
             with self._lock:
                 if self._database is not None:
                     self._database.interrupt()
+            self._over.wait(INTERRUPT_SECONDS)
 
     def end(self) -> None:
         self._deadline.cancel()
