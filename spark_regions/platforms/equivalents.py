@@ -205,6 +205,10 @@ class Call:
             raise Unproven("UNREAD_FIELD", f"{self.expression.kind} does not tell {name}")
         return self.expression.fields[name]
 
+    def ignore(self, name: str) -> None:
+        """A field that may be there, and on which this entry's value does not depend."""
+        self.seen.add(name)
+
     def flag(self, name: str) -> bool:
         return self.field(name) == "true"
 

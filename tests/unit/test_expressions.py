@@ -15,8 +15,7 @@ from spark_regions.platforms.duckdb.text import engine_type
 from spark_regions.platforms.equivalents import Sql, Unproven, subquery, translate_expression
 
 CASES = json.loads((Path(__file__).parents[1] / "fixtures" / "platforms" / "expressions.json").read_text())
-KNOWN = {"KnownFloatingPointNormalized", "KnownNotNull", "KnownNullable", "NormalizeNaNAndZero"}
-MADE_BY_CATALYST = {"AtLeastNNonNulls", *KNOWN}
+MADE_BY_CATALYST = {"AtLeastNNonNulls", "KnownNotNull", "KnownNullable"}
 RAISED = (duckdb.ConversionException, duckdb.InvalidInputException, duckdb.OutOfRangeException)
 NEVER = {"CollectList", "CollectSet", "First", "Lag", "Last", "Lead", "NTile", "RowNumber"}
 

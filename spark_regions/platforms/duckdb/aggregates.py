@@ -189,7 +189,7 @@ def _decimal_sum(call: Call) -> Sql:
 
 def _make_decimal(call: Call) -> Sql:
     """A sum of unscaled numbers made a decimal (Catalyst's DecimalAggregates) is the sum of the decimals."""
-    call.field("nullOnOverflow")
+    call.ignore("nullOnOverflow")
     child = call.expression.children[0]
     over = ""
     if child.kind == "WindowExpression":

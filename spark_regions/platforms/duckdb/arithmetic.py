@@ -15,6 +15,7 @@ from spark_regions.platforms.typed import FLOATING, INTEGRAL_DIGITS, decimal_of
 FAMILY = "arithmetic"
 NUMBERS = frozenset(INTEGRAL_DIGITS) | FLOATING
 OPERATORS = {"Add": "+", "Subtract": "-", "Multiply": "*"}
+BITS = {"BitwiseAnd": "&", "BitwiseOr": "|"}
 
 
 def _same_types(call: Call) -> None:
@@ -77,6 +78,22 @@ def _abs(call: Call) -> Sql:
     if not decimal_of(call.type):
         call.needs_types(NUMBERS)
     return call.sql(f"abs({call.texts[0]})", raises)
+
+
+def _bits(call: Call) -> Sql:
+    call.ignore("evalMode")
+    call.needs_types(INTEGRAL_DIGITS)
+    call.needs(set(call.types) == {call.type}, f"of {', '.join(call.types)}", "UNPROVEN_TYPE")
+    left, right = call.texts
+    return call.sql(f"({left} {BITS[call.expression.kind]} {right})")
+
+
+def _shift(call: Call) -> Sql:
+    call.needs_types({"INT", "BIGINT"}, {"INT"})
+    places = int(call.literal(1))
+    # DuckDB shifts by the width or more to 0, Java by the rest of it.
+    call.needs(0 <= places < 32, f"by {places}")
+    return call.sql(f"({call.texts[0]} >> {cast(str(places), engine_type(call.type))})")
 
 
 def _whole(call: Call) -> Sql:
@@ -161,6 +178,25 @@ EQUIVALENTS = (
         "both",
         _examples("abs({0})", types=(*_NUMBERS, "DECIMAL(7,2)", "DECIMAL(38,10)")),
         _abs,
+    ),
+    *(
+        Equivalent(
+            kind,
+            FAMILY,
+            "two integers of one type",
+            "bit by bit of two's complement",
+            _examples(f"{{0}} {sign} {{1}}", types=("TINYINT", "INT", "BIGINT")),
+            _bits,
+        )
+        for kind, sign in BITS.items()
+    ),
+    Equivalent(
+        "ShiftRight",
+        FAMILY,
+        "an int or a bigint, a literal from 0 to 31",
+        "the sign moves in from the left in both (Java's >>, and C++'s of signed numbers)",
+        _examples("shiftright({0}, 3)", types=("INT", "BIGINT")),
+        _shift,
     ),
     *(
         Equivalent(

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from spark_regions.platforms.duckdb.text import cast, constant, engine_type, finite, unless
 from spark_regions.platforms.equivalents import Call, Equivalent, Example, Sql
-from spark_regions.platforms.typed import FLOATING, INTEGRAL_DIGITS, decimal_of, decimal_type
+from spark_regions.platforms.typed import FLOATING, INTEGRAL_DIGITS, Expression, decimal_of, decimal_type
 
 FAMILY = "casts"
 INTEGRAL = frozenset(INTEGRAL_DIGITS)
@@ -23,8 +23,7 @@ def _cast(rule: Callable[[Call, str, str], Sql]) -> Callable[[Call], Sql]:
 
     def of(call: Call) -> Sql:
         _ = call.ansi
-        if "timeZoneId" in call.expression.fields:
-            call.field("timeZoneId")
+        call.ignore("timeZoneId")
         return rule(call, call.types[0], call.type)
 
     return of
@@ -37,7 +36,14 @@ def _takes(call: Call, condition: bool) -> None:
 def _integer(call: Call, given: str, to: str) -> Sql:
     _takes(call, given in INTEGRAL | {"BOOLEAN"} and to in INTEGRAL | FLOATING | {"BOOLEAN"})
     narrows = INTEGRAL_DIGITS.get(given, 1) > INTEGRAL_DIGITS.get(to, INTEGRAL_DIGITS["BIGINT"]) and to != "BOOLEAN"
+    narrows &= not _masked(call.expression.children[0], 10 ** (INTEGRAL_DIGITS.get(to, 1) - 1))
     return call.sql(cast(call.texts[0], engine_type(to)), raises=call.ansi and narrows)
+
+
+def _masked(expression: Expression, bound: int) -> bool:
+    """Whether it is some bits of a literal from 0 to below `bound`, as `grouping` of a column is."""
+    masks = [each.fields.get("value", "") for each in expression.children if each.kind == "Literal"]
+    return expression.kind == "BitwiseAnd" and any(mask.isdecimal() and int(mask) < bound for mask in masks)
 
 
 def _integer_to_decimal(call: Call, given: str, to: str) -> Sql:

@@ -84,12 +84,6 @@ def _same(call: Call) -> Sql:
     return call.sql(call.texts[0])
 
 
-def _normalized(call: Call) -> Sql:
-    call.needs_types(FLOATING)
-    text = call.texts[0]
-    return call.sql(f"(CASE WHEN {text} = 0 THEN {constant('0', call.type)} ELSE {text} END)")
-
-
 def _at_least_non_null(call: Call) -> Sql:
     count = int(call.field("n"))
     there = []
@@ -182,15 +176,6 @@ EQUIVALENTS = (
     ),
     Equivalent("KnownNotNull", FAMILY, "anything", "the value itself", (), _same),
     Equivalent("KnownNullable", FAMILY, "anything", "the value itself", (), _same),
-    Equivalent("KnownFloatingPointNormalized", FAMILY, "anything", "the value itself", (), _same),
-    Equivalent(
-        "NormalizeNaNAndZero",
-        FAMILY,
-        "a floating-point number",
-        "-0.0 becomes 0.0; which of its bits a NaN has is not seen",
-        (),
-        _normalized,
-    ),
     Equivalent(
         "AtLeastNNonNulls",
         FAMILY,

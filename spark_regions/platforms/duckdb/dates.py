@@ -39,7 +39,7 @@ def _part(call: Call) -> Sql:
 
 def _time(call: Call) -> Sql:
     call.needs_types({"TIMESTAMP_NTZ"})
-    call.field("timeZoneId")
+    call.ignore("timeZoneId")
     text = call.texts[0]
     return call.sql(finite(text, cast(TIMES[call.expression.kind].format(text), "INTEGER"), "INTEGER"))
 

@@ -115,7 +115,7 @@ def _decimals_of_first(call: Call) -> tuple[tuple[int, int], tuple[int, int]]:
 
 
 def _round_integer(call: Call) -> Sql:
-    _ = call.ansi
+    call.ignore("ansiEnabled")
     call.needs_types({"TINYINT", "SMALLINT", "INT", "BIGINT"}, {"INT"})
     call.needs(int(call.literal(1)) >= 0, "before the point")
     return call.sql(call.texts[0])
