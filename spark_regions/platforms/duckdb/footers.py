@@ -179,7 +179,7 @@ class Footers:
     """Footers of files, each read once for a state of its file. Several threads may ask."""
 
     def __init__(self) -> None:
-        self._database = duckdb.connect(":memory:", config=SAFE)
+        self._database = duckdb.connect(":memory:", config=dict(SAFE))
         self._known: dict[FileState, Footer] = {}
         self._alike: dict[Footer, Footer] = {}
         self._lock = threading.Lock()
