@@ -7,7 +7,7 @@ Spark runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -239,7 +239,7 @@ class Call:
         if not condition:
             raise Unproven(code, f"{self.expression.kind} {what}")
 
-    def needs_types(self, *allowed: Iterable[str]) -> None:
+    def needs_types(self, *allowed: Container[str]) -> None:
         """One set of types for each child, the last for all further ones."""
         each = [allowed[min(at, len(allowed) - 1)] for at in range(len(self.types))]
         taken = all(data_type in types for data_type, types in zip(self.types, each, strict=True))

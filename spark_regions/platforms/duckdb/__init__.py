@@ -17,6 +17,14 @@ from spark_regions.platforms.equivalents import Equivalent, table_of
 PROVEN = ("1.5",)
 """Minor versions whose sources were read, and which the tests of the entries run on."""
 
-FAMILIES = (conditional, comparison, arithmetic, decimals, casts, strings, dates, aggregates)
-EQUIVALENTS: tuple[Equivalent, ...] = tuple(each for family in FAMILIES for each in family.EQUIVALENTS)
+EQUIVALENTS: tuple[Equivalent, ...] = (
+    *conditional.EQUIVALENTS,
+    *comparison.EQUIVALENTS,
+    *arithmetic.EQUIVALENTS,
+    *decimals.EQUIVALENTS,
+    *casts.EQUIVALENTS,
+    *strings.EQUIVALENTS,
+    *dates.EQUIVALENTS,
+    *aggregates.EQUIVALENTS,
+)
 TABLE = table_of(EQUIVALENTS)

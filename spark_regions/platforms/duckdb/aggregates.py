@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from spark_regions.platforms.duckdb.comparison import comparable
 from spark_regions.platforms.duckdb.decimals import MAX_INT64_DIGITS, quotient, unscaled
-from spark_regions.platforms.duckdb.text import cast, constant, engine_type, unless
+from spark_regions.platforms.duckdb.text import INTEGRAL_BOUNDS, cast, constant, unless, within
 from spark_regions.platforms.equivalents import Aggregation, Call, Equivalent, Example, Sql, Unproven
 from spark_regions.platforms.typed import FLOATING, INTEGRAL_DIGITS, MAX_PRECISION, Expression, decimal_of, decimal_type
 
 FAMILY = "aggregates"
 # So many numbers of 32 bits do not leave 64 bits.
 INTEGER_ROWS = 2**32
-LARGEST_BIGINT = 2**63 - 1
 # Spark gives sums of decimals ten digits more.
 SUM_DIGITS = 10
 # Half of the whole numbers that doubles hold: doubles compare with it.
@@ -159,12 +158,13 @@ def _beyond(call: Call, text: str, bound: str) -> str:
 def _integer_sum(call: Call) -> Sql:
     call.needs_types(INTEGRAL_DIGITS)
     text = call.texts[0]
-    found = cast(call.aggregate("sum", text), "BIGINT")
+    total = call.aggregate("sum", text)
     if not call.ansi:
         # Sums modulo 2^64: the order does not matter, and where the exact sum does not fit DuckDB raises.
-        return call.sql(found)
+        return call.sql(within(total, INTEGRAL_BOUNDS["BIGINT"], "HUGEINT", "BIGINT"))
+    found = cast(total, "BIGINT")
     if call.types == ("BIGINT",):
-        condition = _beyond(call, text, str(LARGEST_BIGINT // 2))
+        condition = _beyond(call, text, str(2**62))
         return call.sql(unless(condition, "large sum", found, "BIGINT"), raises=True)
     return call.sql(unless(f"{_rows(call)} > {INTEGER_ROWS}", "many rows", found, "BIGINT"))
 

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from spark_regions.platforms.duckdb.text import cast, engine_type, raising
 from spark_regions.platforms.equivalents import Call, Equivalent, Example, Sql
-from spark_regions.platforms.typed import FLOATING, INTEGRAL_DIGITS, decimal_of
+from spark_regions.platforms.typed import FLOATING, INTEGRAL_DIGITS, Expression, decimal_of
 
 FAMILY = "arithmetic"
 NUMBERS = frozenset(INTEGRAL_DIGITS) | FLOATING
 OPERATORS = {"Add": "+", "Subtract": "-", "Multiply": "*"}
+# The same functions by other names: DuckDB's optimizer moves constants over a comparison with the operators of integers
+# (move_constants.cpp) or out of a sum (sum_rewriter.cpp), and what overflows there is not seen any more.
+FUNCTIONS = {"Add": "add", "Subtract": "subtract", "Multiply": "multiply"}
 BITS = {"BitwiseAnd": "&", "BitwiseOr": "|"}
 
 
@@ -26,44 +29,52 @@ def _same_types(call: Call) -> None:
 def _plain(call: Call) -> Sql:
     _same_types(call)
     left, right = call.texts
-    return call.sql(
-        f"({left} {OPERATORS[call.expression.kind]} {right})", raises=call.ansi and call.type in INTEGRAL_DIGITS
-    )
+    raises = call.ansi and call.type in INTEGRAL_DIGITS
+    if call.type in FLOATING:
+        return call.sql(f"({left} {OPERATORS[call.expression.kind]} {right})")
+    return call.sql(f"{FUNCTIONS[call.expression.kind]}({left}, {right})", raises)
 
 
-def by_nonzero(call: Call, text: str) -> str:
-    """`text` where the divisor is not 0; null or an error where it is, as Spark evaluates (`DivModLike`): a null on
-    either side gives null before the divisor is compared with 0, and -0.0 is 0."""
+def divided(call: Call, text: str, overflows: bool = False) -> Sql:
+    """`text` where the divisor is not 0; null or an error where it is, as Spark evaluates (`DivModLike`): a null on a
+    side gives null before the divisor is compared with 0, and -0.0 is 0.
+
+    :param overflows: in ANSI mode Spark may raise on another divisor
+    """
     left, right = call.texts
+    if is_nonzero(call.expression.children[1]):
+        return call.sql(f"({text})", raises=call.ansi and overflows)
     zero = f"CASE WHEN {left} IS NOT NULL THEN {raising('division by zero', engine_type(call.type))} END"
-    return f"(CASE WHEN {right} = 0 THEN {zero if call.ansi else 'NULL'} ELSE {text} END)"
+    return call.sql(f"(CASE WHEN {right} = 0 THEN {zero if call.ansi else 'NULL'} ELSE {text} END)", raises=call.ansi)
+
+
+def is_nonzero(expression: Expression) -> bool:
+    return expression.kind == "Literal" and bool(set(expression.fields.get("value", "")) & set("123456789"))
 
 
 def _divide(call: Call) -> Sql:
     call.needs_types({"DOUBLE"})
     left, right = call.texts
-    return call.sql(by_nonzero(call, f"{left} / {right}"), raises=call.ansi)
+    return divided(call, f"{left} / {right}")
 
 
 def _integral_divide(call: Call) -> Sql:
     call.needs_types({"BIGINT"})
     left, right = call.texts
-    return call.sql(by_nonzero(call, f"{left} // {right}"), raises=call.ansi)
+    return divided(call, f"{left} // {right}", overflows=call.expression.children[1].fields.get("value") == "-1")
 
 
 def _remainder(call: Call) -> Sql:
     _same_types(call)
     left, right = call.texts
-    return call.sql(by_nonzero(call, f"{left} % {right}"), raises=call.ansi)
+    return divided(call, f"{left} % {right}")
 
 
 def _positive_remainder(call: Call) -> Sql:
     _same_types(call)
     left, right = call.texts
     rest = f"{left} % {right}"
-    return call.sql(
-        by_nonzero(call, f"CASE WHEN {rest} < 0 THEN ({rest} + {right}) % {right} ELSE {rest} END"), raises=call.ansi
-    )
+    return divided(call, f"CASE WHEN {rest} < 0 THEN ({rest} + {right}) % {right} ELSE {rest} END")
 
 
 def _minus(call: Call) -> Sql:
@@ -122,7 +133,7 @@ EQUIVALENTS = (
             "two integers or two floating-point numbers of one type",
             "Spark: MathUtils.addExact and its like, or the JVM's operator; DuckDB: AddOperatorOverflowCheck and its "
             "like, or C++'s operator on float and double",
-            _examples(f"{{0}} {sign} {{1}}", types=_NUMBERS),
+            (*_examples(f"{{0}} {sign} {{1}}", types=_NUMBERS), Example(f"{{0}} {sign} 2 > 5", ("INT",))),
             _plain,
         )
         for kind, sign in OPERATORS.items()
@@ -132,7 +143,7 @@ EQUIVALENTS = (
         FAMILY,
         "two doubles",
         "IEEE division in both; DuckDB would give infinity for a divisor of 0, so that is asked first",
-        _examples("{0} / {1}", types=("DOUBLE",)),
+        _examples("{0} / {1}", "{0} / 4.0D", types=("DOUBLE",)),
         _divide,
     ),
     Equivalent(
@@ -141,7 +152,7 @@ EQUIVALENTS = (
         "two bigints",
         "the quotient without its fraction in both (JVM and C++); the least number by -1 raises in DuckDB, and in "
         "Spark in ANSI mode; a divisor of 0, which gives null in DuckDB, is asked first",
-        _examples("{0} div {1}", types=("BIGINT",)),
+        _examples("{0} div {1}", "{0} div 7", "{0} div -1", types=("BIGINT",)),
         _integral_divide,
     ),
     Equivalent(
@@ -150,7 +161,7 @@ EQUIVALENTS = (
         "two integers or two floating-point numbers of one type",
         "the sign is the dividend's in both; the least number by -1 raises in DuckDB; a divisor of 0, which gives "
         "null in DuckDB, is asked first",
-        _examples("{0} % {1}"),
+        (*_examples("{0} % {1}"), Example("{0} % -7", ("INT",))),
         _remainder,
     ),
     Equivalent(

@@ -1,12 +1,22 @@
-"""Casts. In ANSI mode Spark raises where a value does not fit; in the other mode it keeps bits, saturates or gives
-null, where DuckDB raises, and Spark runs. The zone of a cast matters to none of these types.
+"""Casts. In ANSI mode Spark raises where a value does not fit. In the other mode it gives null for decimals, as is said
+here; of integers it keeps bits or saturates, where DuckDB raises, and Spark runs. The zone of a cast matters to none of
+these types.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from spark_regions.platforms.duckdb.text import cast, constant, engine_type, finite, unless
+from spark_regions.platforms.duckdb.text import (
+    INTEGRAL_BOUNDS,
+    beyond,
+    cast,
+    constant,
+    engine_type,
+    finite,
+    unless,
+    within,
+)
 from spark_regions.platforms.equivalents import Call, Equivalent, Example, Sql
 from spark_regions.platforms.typed import FLOATING, INTEGRAL_DIGITS, Expression, decimal_of, decimal_type
 
@@ -36,22 +46,42 @@ def _takes(call: Call, condition: bool) -> None:
 def _integer(call: Call, given: str, to: str) -> Sql:
     _takes(call, given in INTEGRAL | {"BOOLEAN"} and to in INTEGRAL | FLOATING | {"BOOLEAN"})
     narrows = INTEGRAL_DIGITS.get(given, 1) > INTEGRAL_DIGITS.get(to, INTEGRAL_DIGITS["BIGINT"]) and to != "BOOLEAN"
-    narrows &= not _masked(call.expression.children[0], 10 ** (INTEGRAL_DIGITS.get(to, 1) - 1))
-    return call.sql(cast(call.texts[0], engine_type(to)), raises=call.ansi and narrows)
+    if not narrows or _masked(call.expression.children[0], INTEGRAL_BOUNDS[to][1]):
+        return call.sql(cast(call.texts[0], engine_type(to)))
+    return call.sql(within(call.texts[0], INTEGRAL_BOUNDS[to], engine_type(given), engine_type(to)), raises=call.ansi)
 
 
 def _masked(expression: Expression, bound: int) -> bool:
-    """Whether it is some bits of a literal from 0 to below `bound`, as `grouping` of a column is."""
+    """Whether it is some bits of a literal from 0 to `bound`, as `grouping` of a column is."""
     masks = [each.fields.get("value", "") for each in expression.children if each.kind == "Literal"]
-    return expression.kind == "BitwiseAnd" and any(mask.isdecimal() and int(mask) < bound for mask in masks)
+    return expression.kind == "BitwiseAnd" and any(mask.isdecimal() and int(mask) <= bound for mask in masks)
 
 
 def _integer_to_decimal(call: Call, given: str, to: str) -> Sql:
     known = decimal_of(to)
     _takes(call, given in INTEGRAL and known is not None)
     assert known
-    fits = known[0] - known[1] >= INTEGRAL_DIGITS[given]
-    return call.sql(cast(call.texts[0], to), raises=call.ansi and not fits)
+    digits = known[0] - known[1]
+    if digits >= INTEGRAL_DIGITS[given]:
+        return call.sql(cast(call.texts[0], to))
+    text = call.texts[0]
+    return _checked(call, beyond(text, _digits(digits), engine_type(given)), cast(text, to))
+
+
+def _checked(call: Call, overflow: str, text: str) -> Sql:
+    """A cast to a decimal. It would raise by itself, but null has to be seen, also by DuckDB's optimizer."""
+    if call.ansi:
+        return call.sql(unless(overflow, "overflow", text, call.type), raises=True)
+    return call.sql(f"(CASE WHEN {overflow} THEN NULL ELSE {text} END)")
+
+
+def _digits(count: int) -> tuple[int, int]:
+    """Whole numbers of so many digits.
+
+    >>> _digits(2)
+    (-99, 99)
+    """
+    return 1 - 10**count, 10**count - 1
 
 
 def _floating(call: Call, given: str, to: str) -> Sql:
@@ -71,8 +101,23 @@ def _decimal(call: Call, given: str, to: str) -> Sql:
     (p1, s1), (precision, scale) = old, new
     # DuckDB's check adds the last digit that is cut off, which must stay within 128 bits.
     _takes(call, s1 - scale < 38)
-    fits = precision - scale >= p1 - s1 + (scale < s1)
-    return call.sql(cast(call.texts[0], to), raises=call.ansi and not fits)
+    text, digits = call.texts[0], precision - scale
+    if digits >= p1 - s1 + (scale < s1):
+        return call.sql(cast(text, to))
+    # The least number that is rounded to one digit more than there is room for.
+    bound = 10 ** (digits + s1) - (5 * 10 ** (s1 - scale - 1) if scale < s1 else 0)
+    return _checked(call, f"abs({text}) >= {_unscaled(bound, s1)}", cast(text, to))
+
+
+def _unscaled(number: int, scale: int) -> str:
+    """A constant from its unscaled number.
+
+    >>> _unscaled(9995, 2)
+    "CAST('99.95' AS DECIMAL(4,2))"
+    """
+    digits = str(number).rjust(scale + 1, "0")
+    at = len(digits) - scale
+    return constant(f"{digits[:at]}.{digits[at:]}".rstrip("."), decimal_type(max(len(str(number)), scale), scale))
 
 
 def _decimal_to_integer(call: Call, given: str, to: str) -> Sql:
@@ -84,12 +129,16 @@ def _decimal_to_integer(call: Call, given: str, to: str) -> Sql:
     precision, scale = known
     engine = engine_type(to)
     text = call.texts[0]
-    whole = cast(f"trunc({text})", engine)
+    whole = f"trunc({text})"
+    if fits := precision - scale < INTEGRAL_DIGITS[to]:
+        whole = cast(whole, engine)
+    else:
+        whole = within(whole, INTEGRAL_BOUNDS[to], decimal_type(INTEGRAL_DIGITS[to], 0), engine)
     if call.ansi and to != "BIGINT" and precision > DOUBLE_DIGITS:
         _takes(call, scale < DOUBLE_DIGITS)
         bound = constant("1" + "0" * (DOUBLE_DIGITS - scale), decimal_type(DOUBLE_DIGITS - scale + 1, 0))
         whole = unless(f"abs({text}) >= {bound}", "too many digits", whole, engine)
-    return call.sql(whole, raises=call.ansi and precision - scale >= INTEGRAL_DIGITS[to])
+    return call.sql(whole, raises=call.ansi and not fits)
 
 
 def _decimal_to_double(call: Call, given: str, to: str) -> Sql:
@@ -102,10 +151,8 @@ def _decimal_to_double(call: Call, given: str, to: str) -> Sql:
     text = call.texts[0]
     if precision <= DOUBLE_DIGITS:
         return call.sql(cast(text, "DOUBLE"))
-    digits = str(2**53).rjust(scale + 1, "0")
-    at = len(digits) - scale
-    bound = constant(f"{digits[:at]}.{digits[at:]}".rstrip("."), decimal_type(max(len(digits), scale + 1), scale))
-    return call.sql(unless(f"abs({text}) > {bound}", "too many digits", cast(text, "DOUBLE"), "DOUBLE"))
+    overflow = f"abs({text}) > {_unscaled(2**53, scale)}"
+    return call.sql(unless(overflow, "too many digits", cast(text, "DOUBLE"), "DOUBLE"))
 
 
 def _to_string(call: Call, given: str, to: str) -> Sql:
@@ -152,7 +199,8 @@ EQUIVALENTS = (
             ("BIGINT", "FLOAT"),
             ("INT", "BOOLEAN"),
             ("BOOLEAN", "INT"),
-        ),
+        )
+        + (Example("CAST({0} AS INT) = 5", ("BIGINT",)), Example("CAST({0} AS TINYINT) IN (5, 7)", ("INT",))),
         _integer,
     ),
     _entry(
@@ -163,7 +211,8 @@ EQUIVALENTS = (
             ("INT", "DECIMAL(7,2)"),
             ("BIGINT", "DECIMAL(20,0)"),
             ("BIGINT", "DECIMAL(38,20)"),
-        ),
+        )
+        + (Example("CAST({0} AS DECIMAL(5,0)) < 7", ("INT",)),),
         _integer_to_decimal,
     ),
     _entry(
@@ -187,7 +236,8 @@ EQUIVALENTS = (
             ("DECIMAL(7,2)", "DECIMAL(6,1)"),
             ("DECIMAL(38,10)", "DECIMAL(20,2)"),
             ("DECIMAL(18,18)", "DECIMAL(18,9)"),
-        ),
+        )
+        + (Example("CAST({0} AS DECIMAL(4,2)) > 5", ("DECIMAL(7,2)",)),),
         _decimal,
     ),
     _entry(
@@ -198,7 +248,8 @@ EQUIVALENTS = (
             ("DECIMAL(17,2)", "INT"),
             ("DECIMAL(38,10)", "BIGINT"),
             ("DECIMAL(7,2)", "TINYINT"),
-        ),
+        )
+        + (Example("CAST({0} AS TINYINT) = 5", ("DECIMAL(7,2)",)),),
         _decimal_to_integer,
     ),
     _entry(

@@ -5,7 +5,7 @@ Two values are infinite for DuckDB, the greatest and the second least: these rai
 
 from __future__ import annotations
 
-from spark_regions.platforms.duckdb.text import cast, finite
+from spark_regions.platforms.duckdb.text import INTEGRAL_BOUNDS, cast, finite, within
 from spark_regions.platforms.equivalents import Call, Equivalent, Example, Sql
 
 FAMILY = "dates"
@@ -54,7 +54,7 @@ def _shift(call: Call) -> Sql:
 def _difference(call: Call) -> Sql:
     call.needs_types(DATE)
     end, start = call.texts
-    return call.sql(cast(f"{end} - {start}", "INTEGER"))
+    return call.sql(within(f"({end} - {start})", INTEGRAL_BOUNDS["INT"], "BIGINT", "INTEGER"))
 
 
 def _add_months(call: Call) -> Sql:

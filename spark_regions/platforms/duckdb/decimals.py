@@ -10,10 +10,10 @@ DecimalScaleDownOperator, CanScaleDownDecimal).
 
 from __future__ import annotations
 
-from spark_regions.platforms.duckdb.arithmetic import by_nonzero
+from spark_regions.platforms.duckdb.arithmetic import divided
 from spark_regions.platforms.duckdb.text import cast, constant
 from spark_regions.platforms.equivalents import Call, Equivalent, Example, Sql
-from spark_regions.platforms.typed import MAX_PRECISION, Expression, decimal_of, decimal_type
+from spark_regions.platforms.typed import MAX_PRECISION, decimal_of, decimal_type
 
 FAMILY = "decimals"
 # DuckDB gives a product or sum of decimals of up to so many digits no more than these, and raises instead.
@@ -79,14 +79,7 @@ def _quotient(call: Call) -> Sql:
     (p1, s1), (p2, s2), (precision, scale) = _decimals(call)
     left, right = call.texts
     text = quotient(call, unscaled(left, p1, s1), unscaled(right, p2, s2), scale + 1 + s2 - s1)
-    fits = precision - scale >= p1 - s1 + s2
-    if _is_nonzero(call.expression.children[1]):
-        return call.sql(text, raises=call.ansi and not fits)
-    return call.sql(by_nonzero(call, text), raises=call.ansi)
-
-
-def _is_nonzero(expression: Expression) -> bool:
-    return expression.kind == "Literal" and bool(set(expression.fields.get("value", "")) & set("123456789"))
+    return divided(call, text, overflows=precision - scale < p1 - s1 + s2)
 
 
 def _remainder(call: Call) -> Sql:
@@ -96,7 +89,7 @@ def _remainder(call: Call) -> Sql:
     call.needs(digits <= MAX_PRECISION and p1 - s1 + s2 <= MAX_PRECISION, f"with {digits} digits")
     call.needs(scale == max(s1, s2), "with rounding")
     left, right = (cast(each, decimal_type(digits, scale)) for each in call.texts)
-    return call.sql(by_nonzero(call, cast(f"{left} % {right}", call.type)), raises=call.ansi)
+    return divided(call, cast(f"{left} % {right}", call.type))
 
 
 def _round(call: Call) -> Sql:

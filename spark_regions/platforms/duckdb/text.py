@@ -27,6 +27,14 @@ ENGINE_TYPES: Mapping[str, str] = MappingProxyType(
 for DuckDB, which refuses files with others. Strings with a collation have another name in Spark."""
 
 
+INTEGRAL_BOUNDS = {
+    "TINYINT": (-(2**7), 2**7 - 1),
+    "SMALLINT": (-(2**15), 2**15 - 1),
+    "INT": (-(2**31), 2**31 - 1),
+    "BIGINT": (-(2**63), 2**63 - 1),
+}
+
+
 def engine_type(data_type: str) -> str:
     """
     >>> engine_type("INT"), engine_type("DECIMAL(7,2)")
@@ -75,6 +83,21 @@ def raising(why: str, to: str) -> str:
 def unless(condition: str, why: str, text: str, to: str) -> str:
     """`text`, in brackets; raises where the condition is true."""
     return f"(CASE WHEN {condition} THEN {raising(why, to)} ELSE {text} END)"
+
+
+def within(text: str, bounds: tuple[int, int], known_as: str, to: str) -> str:
+    """A number cast to a type with fewer values; raises beyond these bounds. The cast would raise by itself, but
+    DuckDB's optimizer takes a cast off a side of a comparison with a constant (comparison_simplification.cpp), and its
+    error.
+
+    :param known_as: the number's own type
+    """
+    return unless(beyond(text, bounds, known_as), "overflow", cast(text, to), to)
+
+
+def beyond(text: str, bounds: tuple[int, int], known_as: str) -> str:
+    low, high = (constant(str(each), known_as) for each in bounds)
+    return f"{text} NOT BETWEEN {low} AND {high}"
 
 
 def finite(date: str, text: str, to: str) -> str:
