@@ -147,7 +147,7 @@ class Route(Record, frozen=True, tag="route", tag_field="kind"):
     :param zone: of the session, where the statement may depend on it
     :param saving: seconds
     :param instead: seconds that the node would take in Spark
-    :param predicted_seconds: of the statement, with its rows
+    :param predicted_seconds: of the statement, with its rows, once the engine runs
     :param rows, bytes: of the result, as expected
     :param limit_bytes: of the result; more is given up
     """

@@ -660,11 +660,13 @@ class RanLoad(Record, frozen=True):
 class RanRoute(Record, frozen=True):
     """A statement that an engine was asked for.
 
+    :param query: number of the plan that `node` is of: the query's, or a subquery's
     :param seconds: from the request to the last of its rows, the engine's start included
     :param start_seconds: of them, for the engine's start
     :param refusal: why Spark ran the node after all
     """
 
+    query: Long
     node: int
     platform: str
     seconds: float = 0.0
