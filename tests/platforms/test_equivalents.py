@@ -187,6 +187,29 @@ def test_an_entry_gives_what_spark_gives(lab: Lab, entry: Equivalent) -> None:
             print(f"{example.spark} {example.types} {'ANSI' if ansi else 'legacy'}: {outcome}")
 
 
+def test_an_average_of_small_decimals_is_finished_by_spark(lab: Lab) -> None:
+    """Of up to 11 digits Catalyst takes the average of unscaled numbers, a double, and makes a decimal of it, which is
+    left to Spark."""
+    path = lab.file(("DECIMAL(7,2)",), True)
+    query = "SELECT g AS k, avg(c0) AS r FROM hostile GROUP BY g"
+    with lab.ansi(True):
+        lab.spark.read.parquet(str(path)).createOrReplaceTempView("hostile")
+        plan = lab.plan(query)
+        average = next(each for each in walk(result_of(plan)) if each.kind == "AggregateExpression")
+        found = translate_expression(average, columns_of(plan), TABLE)
+        asked = f"SELECT g AS k, {found.text} AS v FROM read_parquet('{path}') GROUP BY g"
+        averages = lab.engine.execute(asked).to_arrow_table()
+        lab.spark.createDataFrame(averages).createOrReplaceTempView("averages")
+        finished = lab.rows("SELECT k, CAST(v / 100.0D AS DECIMAL(11,6)) AS r FROM averages")
+        assert not list(compared(lab.rows(query), finished))
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    yield expression
+    for child in expression.children:
+        yield from walk(child)
+
+
 def planted(kind: str, text: str) -> Equivalent:
     """An entry that says what looks right."""
 

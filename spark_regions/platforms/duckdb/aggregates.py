@@ -274,7 +274,7 @@ EQUIVALENTS = (
         FAMILY,
         "a function over all rows, maybe distinct values, maybe filtered",
         "a row whose condition is not true is left out in both",
-        _grouped("sum({0}) FILTER (WHERE {0} > 0)", "sum(DISTINCT {0})", types=("INT", "DECIMAL(7,2)")),
+        _grouped("sum({0}) FILTER (WHERE {0} > 0)", "sum(DISTINCT {0})", types=("INT", "DECIMAL(17,2)")),
         _aggregate,
     ),
     Equivalent(
@@ -284,7 +284,7 @@ EQUIVALENTS = (
         "the rows of both frames do not depend on the order of rows with equal keys",
         (
             Example("sum({0}) OVER (PARTITION BY {1})", ("INT", "TINYINT")),
-            Example("sum({0}) OVER (PARTITION BY {1} ORDER BY {2} DESC)", ("DECIMAL(7,2)", "TINYINT", "STRING")),
+            Example("sum({0}) OVER (PARTITION BY {1} ORDER BY {2} DESC)", ("DECIMAL(17,2)", "TINYINT", "STRING")),
             Example("max({0}) OVER (ORDER BY {1} NULLS LAST)", ("DATE", "INT")),
         ),
         _window,
