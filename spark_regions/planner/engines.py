@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from spark_regions.costs.engines import engine_rates
 from spark_regions.decision.question import Engine
 from spark_regions.learn.engine_runs import EngineRuns
+from spark_regions.platforms.installed import usable
 from spark_regions.platforms.typed import decode
 from spark_regions.wire.messages import Decide
 
@@ -14,10 +15,10 @@ DUCKDB = "duckdb"
 
 
 def engine_of(asked: Decide, calibration: Mapping[str, float], runs: EngineRuns) -> Engine | None:
-    """None where the driver does not tell the plan for one.
+    """None where the driver does not tell the plan for one, or `auto` finds none.
 
     :raises InvalidRequest: the plan that it tells is none
     """
-    if asked.typed is None:
+    if asked.typed is None or (asked.confs.platforms == "auto" and not usable()):
         return None
     return Engine(decode(asked.typed), engine_rates(calibration, DUCKDB), runs.started, runs.refused)

@@ -270,7 +270,7 @@ class Decide(Asked, frozen=True, tag="decide"):
     """
     :param subquery: it is a part of a query, which is decided on by itself before that is
     :param top: None where the rows have no identity, or are written by a command that is not known
-    :param typed: the plan's nodes with expressions and types, as JSON text (`platforms.typed`), where an engine is asked
+    :param typed: where another engine may be asked, the nodes with expressions and types, as JSON (`platforms.typed`)
     """
 
     query: Long

@@ -7,8 +7,8 @@ subplan: `2, 5 sales(a, b)`. What was measured of choices: `load sales(a): -0.5 
 Every filter reads column `a`; one like `b>=5` is a simple one, of integers. An aggregate: `totals of sales by a, b
 where f: sum, mean = sum + count, spread = none`, with the columns `totals.sum` and so on. What lacks files:
 `1 e1 20 of 100 by 2, 3` (node, entry, bytes, and nodes on the way). Names of operators' rows stand for digests.
-`engine`: that another one can be asked: whether it is `started`, what it has `refused`, and `megabytes` of each source; it
-knows operators by their columns' names alone. What statements took: `sales(a, b): 0.2 s` in `ran`.
+`engine`: another one can be asked: whether it is `started`, what it has `refused`, and `megabytes` of each source; all
+columns are integers there. What its statements took: `sales(a, b): 0.2 s` in `ran`.
 """
 
 from __future__ import annotations

@@ -539,7 +539,6 @@ def local_limit(making: Making) -> Rows:
 
 OPERATORS: Mapping[str, Callable[[Making], Rows]] = {
     "LogicalRelation": relation,
-    "Relation": relation,
     "LocalRelation": local_relation,
     "Project": project,
     "Filter": keep,
