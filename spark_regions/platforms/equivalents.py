@@ -22,6 +22,9 @@ UNREAD = MappingProxyType(
     }
 )
 """Constructor arguments that no value depends on, and why."""
+MOST_DEPTH = 80
+MOST_CHARACTERS = 100_000
+"""Of an expression: what an entry says twice doubles with each level."""
 
 
 class Unproven(Exception):
@@ -118,21 +121,27 @@ class Translation:
     table: Table
     used: dict[Equivalent, None] = field(default_factory=dict)
     done: dict[tuple[int, Aggregation | None], Sql | Unproven] = field(default_factory=dict)
+    depth: int = 0
 
     def of(self, expression: Expression, aggregation: Aggregation | None = None) -> Sql:
         """Each expression is looked at once, whatever number of entries ask for it."""
         key = (id(expression), aggregation)
         if key not in self.done:
+            self.depth += 1
             try:
                 self.done[key] = self._new(expression, aggregation)
             except Unproven as refusal:
                 self.done[key] = refusal
+            finally:
+                self.depth -= 1
         found = self.done[key]
         if isinstance(found, Unproven):
             raise Unproven(found.code, found.detail)
         return found
 
     def _new(self, expression: Expression, aggregation: Aggregation | None) -> Sql:
+        if self.depth > MOST_DEPTH:
+            raise Unproven("PLAN_TOO_LARGE", f"{expression.kind} in {MOST_DEPTH} others")
         if expression.unknown:
             raise Unproven("NOT_IN_TABLE", f"{expression.kind} with unknown arguments")
         if expression.kind == "AttributeReference":
@@ -265,6 +274,7 @@ class Call:
         unread = set(self.expression.fields) - self.seen - set(UNREAD)
         self.needs(not unread, f"has {', '.join(sorted(unread))}", "UNREAD_FIELD")
         self.needs(found.type == self.type, f"is {self.type}, not {found.type}", "UNPROVEN_TYPE")
+        self.needs(len(found.text) <= MOST_CHARACTERS, f"in {len(found.text)} characters", "PLAN_TOO_LARGE")
 
 
 def subquery(plan: int) -> str:

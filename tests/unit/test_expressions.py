@@ -68,6 +68,18 @@ def test_a_scalar_subquery_is_a_column_of_the_scope() -> None:
         translate_expression(value, {}, TABLE)
 
 
+@pytest.mark.parametrize(("kind", "levels"), [("Cast", 60), ("UnaryMinus", 400)])
+def test_what_would_grow_without_bounds_is_refused(kind: str, levels: int) -> None:
+    inner = typed.Expression("AttributeReference", "BIGINT", fields={"id": "1"})
+    for level in range(levels):
+        # Each second cast is looked at for an overflow, in words that repeat what is cast.
+        data_type = ("INT", "BIGINT")[level % 2] if kind == "Cast" else "BIGINT"
+        fields = {"evalMode": "ANSI"} if kind == "Cast" else {"failOnError": "true"}
+        inner = typed.Expression(kind, data_type, children=(inner,), fields=fields)
+    with pytest.raises(Unproven, match="PLAN_TOO_LARGE"):
+        translate_expression(inner, {"1": Sql("c1", "BIGINT")}, TABLE)
+
+
 def test_the_entries_that_were_used_are_told() -> None:
     case = next(each for each in CASES if each["title"] == "a branch guards another")
     used: dict = {}
