@@ -168,11 +168,21 @@ def columns_of(plan: TypedPlan) -> dict[str, Sql]:
 
 def compared(spark: pa.Table, engine: pa.Table) -> Iterator[tuple[Any, Any, Any]]:
     """Keys with values that differ; -0.0 and 0.0 do, NaN and NaN do not."""
-    ours, theirs = (dict(zip(each["k"].to_pylist(), each["r"].to_pylist(), strict=True)) for each in (spark, engine))
+    ours, theirs = (dict(zip(each["k"].to_pylist(), plain(each["r"]), strict=True)) for each in (spark, engine))
     assert ours.keys() == theirs.keys()
     for key, value in ours.items():
         if repr(value) != repr(theirs[key]):
             yield key, value, theirs[key]
+
+
+def plain(column: pa.ChunkedArray) -> list[Any]:
+    """Python's values; days and microseconds as numbers, since Python has no dates beyond the year 9999."""
+    if pa.types.is_date32(column.type):
+        column = column.cast(pa.int32())
+    elif pa.types.is_timestamp(column.type):
+        column = column.cast(pa.int64())
+    found: list[Any] = column.to_pylist()
+    return found
 
 
 def name_of(entry: Equivalent) -> str:
