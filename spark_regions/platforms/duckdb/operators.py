@@ -60,13 +60,16 @@ class Translated:
     limits: dict[int, tuple[Rows, int]] = field(default_factory=dict)
     finished: dict[int, Finished] = field(default_factory=dict)
 
-    def of(self, number: int) -> Rows:
+    def of(self, number: int, own: bool = False) -> Rows:
         """
+        :param own: tell its own reason
         :raises Unproven: the node, or what is below it, is not shown to be equal
         """
         found = self.rows.get(number)
         if isinstance(found, Rows):
             return found
+        if own and found is not None:
+            raise Unproven(found.code, found.detail)
         raise Unproven(BELOW, self.nodes[number].operator if number in self.nodes else str(number))
 
 
@@ -282,8 +285,9 @@ def aggregate(making: Making) -> Rows:
     if not grouped and not calls:
         raise Unproven("NOT_IN_TABLE", "Aggregate of one group without functions")
     behind = f"FROM {rows.source}" + (f" GROUP BY {', '.join(grouped.values())}" if grouped else "")
+    columns: dict[str, Sql] = {}
+    moved: dict[str, str] = {}
     try:
-        columns, moved = {}, {}
         for item in making.args.expressions:
             name, value = result_of(item)
             columns[name] = making.sql(value, rows)
@@ -317,7 +321,7 @@ def _finished_in_spark(
     types = {each.id: each.type for each in rows.output}
     told = [RouteColumn(each, types[each]) for each in grouped]
     listed = list(grouped.values())
-    finish = []
+    finish: list[FinishedFunction] = []
     raising = bool(rows.raising)
     try:
         for at, call in enumerate(calls):
@@ -415,7 +419,8 @@ def _sides(making: Making, pair: tuple[Expression, Expression], left: Rows, righ
 
 
 def union(making: Making) -> Rows:
-    output, branches = making.node.output, []
+    output = making.node.output
+    branches: list[str] = []
     for number in making.inputs:
         rows = making.take(number)
         before = making.known.nodes[number].output
@@ -432,7 +437,8 @@ def union(making: Making) -> Rows:
 def expand(making: Making) -> Rows:
     (number,) = making.inputs
     rows = making.add(making.known.of(number).materialized(f"x{number}"))
-    output, branches = making.node.output, []
+    output = making.node.output
+    branches: list[str] = []
     raising = False
     for listed in making.args.projections:
         values = [making.sql(each, rows) for each in listed]
@@ -490,7 +496,8 @@ def sort(making: Making) -> Rows:
     rows = making.only()
     if not making.args.whole:
         return replace(rows, order=(), disorder=Unproven("UNDETERMINED", "a sort of each partition"))
-    more, order = [], []
+    more: list[str] = []
+    order: list[Key] = []
     for at, each in enumerate(making.args.order):
         try:
             (text,) = making.keys([each.child], rows)
@@ -514,8 +521,7 @@ def limit(making: Making) -> Rows:
     rows = making.take(below.children[0])
     if frozenset() in rows.unique and size > 0:
         return making.over(rows, f"SELECT * FROM {rows.source}")
-    if rows.disorder is not None:
-        raise rows.disorder
+    rows.needs_order()
     if not rows.order or size < 1:
         raise Unproven("UNDETERMINED", "a limit without an order")
     if not rows.determined:

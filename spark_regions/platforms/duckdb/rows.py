@@ -74,6 +74,11 @@ class Rows:
         shared = {**self.shared, name: sql}
         return replace(self, sql=f"SELECT * FROM {name}", shared=shared, name=name, raising=frozenset())
 
+    def needs_order(self) -> None:
+        """:raises Unproven: the order in which Spark has them is not known"""
+        if self.disorder is not None:
+            raise Unproven(self.disorder.code, self.disorder.detail)
+
     @property
     def determined(self) -> bool:
         """Whether no two rows have the same sort keys."""

@@ -38,7 +38,7 @@ SKIPPING = (
 """Optimizers that leave out rows or operations which an error could come from: filters into materialized expressions,
 inputs of empty joins, inputs that add no row and no column, rows that find no partner, columns of rows that a limit
 drops, rows by minima and maxima, and additions whose sum is had otherwise."""
-MOST_NODES = 2_000
+MOST_NODES = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +99,9 @@ class Statements:
         elif number in known.finished:
             found = known.finished[number]
             rows, columns, finish = found.rows, found.columns, found.functions
-        elif isinstance(refusal := known.rows[number], Unproven):
-            raise refusal
         else:
-            rows = known.of(number)
-        if rows.disorder is not None:
-            raise rows.disorder
+            rows = known.of(number, own=True)
+        rows.needs_order()
         if not finish and not {each.id for each in node.output} <= {each.id for each in rows.output}:
             raise Unproven("UNPROVEN_TYPE", "a column that is handed on")
         if not columns:
