@@ -12,6 +12,7 @@ import org.apache.spark.sql.classic
 import org.apache.spark.sql.regions._
 import org.apache.spark.sql.regions.exec.{MaterializedRead, RecordedWrite, SharedSubplan, Stores, Tee}
 import org.apache.spark.sql.execution.SQLExecution
+import org.apache.spark.sql.regions.platforms.TypedPlan
 import org.apache.spark.sql.regions.profile.{LoadUse, ProfileTags, StoreUse, Took, Weights}
 import org.apache.spark.sql.regions.rules.actions.Applying
 
@@ -88,12 +89,13 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
       order
     }
     notes.lap("written")(recorded(plan, signed))
+    val typed = notes.lap("typed")(typedPlan(signed))
     val applied =
-      if (!signed.nodes.exists(n => n.signature.isRight && n.children.nonEmpty)) None
+      if (typed.isEmpty && !signed.nodes.exists(n => n.signature.isRight && n.children.nonEmpty)) None
       else if (conf.getConf(RegionsConf.plannerDeadline) == 0) {
         notes.refused(Refusal("PLANNER_DEADLINE", "spark.regions.planner.deadline is 0"))
         None
-      } else ask(signed, order)
+      } else ask(signed, order, typed)
     applied.foreach(a => runtime.queries.register(query, signed, a.loads, a.stores))
     val rewritten = applied.map(_.plan).getOrElse(plan)
     // A root that was replaced has no mark yet, and may be all that is left of a subquery.
@@ -121,7 +123,12 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
   private def leave(root: LogicalPlan, signed: SignedQuery): Unit =
     if (subquery) SubquerySignature.leave(root, signed) else CachedPlan.leave(session, root, signed)
 
-  private def ask(signed: SignedQuery, order: RowOrder): Option[Applied] = {
+  /** For another engine, where there is one; without it a query is decided on as before. */
+  private def typedPlan(signed: SignedQuery): Option[TypedPlan] =
+    if (runtime.engines.refusal.isDefined) None
+    else Guard(session.sparkContext.conf, "a typed plan", Option.empty[TypedPlan])(TypedPlan.of(session, signed))
+
+  private def ask(signed: SignedQuery, order: RowOrder, typed: Option[TypedPlan]): Option[Applied] = {
     val cores = signed.nodes.flatMap(_.signature.toOption.map(_.core)).toSet
     notes.lap("commits")(Stores.awaitCommits(Deciding.commitMillis, cores))
     val repeated = notes.lap("repeated")(repeatedIn(signed, order))
@@ -130,7 +137,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
       val refused = notes.lap("grown")(Growths.find(runtime.planner, runtime.recycling.sources, signed, deadline))
       refused.foreach { case (node, refusal) => notes.decline(node.id, node.operator, refusal) }
     }
-    ask(new Deciding.Question(session, runtime, signed, order, frames, repeated), 0, Nil, Policy.mostAsks)
+    ask(new Deciding.Question(session, runtime, signed, order, frames, repeated, typed), 0, Nil, Policy.mostAsks)
   }
 
   /**
@@ -149,7 +156,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
     val whole = Option.unless(sent)(
       notes.lap("request") {
         val grown = signed.grown.toSeq.groupMap(_._1._1)(_._2.told(signed.nodes))
-        DecideRequest(session, runtime, query, signed, shared, offers, repeated, subquery, grown)
+        DecideRequest(session, runtime, query, signed, shared, offers, repeated, subquery, grown, typed)
       })
     val began = System.nanoTime()
     val deadline = math.max(DecideRequest.deadlineMillis(session, signed), runtime.adaptiveDeadline.millis)
@@ -189,7 +196,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
           decision.declines.find(_.code == "UNKNOWN_STRATEGY").foreach(d => Deciding.warnOnce(d.detail))
           notes.planned(decision)
           val applied = notes.lap("apply") {
-            new Applying(session, runtime, notes, signed, shared, repeated, order, opened, decision).rewrite()
+            new Applying(session, runtime, notes, signed, shared, repeated, order, opened, typed, decision).rewrite()
           }
           runtime.adaptiveDeadline.answered(notes.saving)
           Some(applied)
@@ -251,7 +258,8 @@ private object Deciding extends Logging {
       val signed: SignedQuery,
       val order: RowOrder,
       frames: Seq[LogicalPlan],
-      val repeated: Seq[RepeatedSubplan]) {
+      val repeated: Seq[RepeatedSubplan],
+      val typed: Option[TypedPlan]) {
     val points = new SharedPoints(session, runtime, signed, frames)
     val opened = new OpenedEntries(session)
     val check = new OrderCheck(runtime, signed, order, opened)
