@@ -28,6 +28,7 @@ from spark_regions.wire.actions import FinishedFunction, RouteColumn, RouteTable
 
 SKIPPING = (
     "cte_filter_pusher",
+    "cte_inlining",
     "empty_result_pullup",
     "join_elimination",
     "join_filter_pushdown",
@@ -35,9 +36,10 @@ SKIPPING = (
     "statistics_propagation",
     "sum_rewriter",
 )
-"""Optimizers that leave out rows or operations which an error could come from: filters into materialized expressions,
-inputs of empty joins, inputs that add no row and no column, rows that find no partner, columns of rows that a limit
-drops, rows by minima and maxima, and additions whose sum is had otherwise."""
+"""Optimizers that leave out rows or operations which an error could come from: rows of materialized expressions by
+filters on them, expressions that nothing names any more once a filter is known to be false, inputs of empty joins and
+inputs that add neither row nor column, rows without a partner, columns of rows beyond a limit, rows by minima and
+maxima, and additions whose sum is had otherwise."""
 MOST_NODES = 500
 
 
