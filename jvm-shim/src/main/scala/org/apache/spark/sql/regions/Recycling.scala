@@ -120,7 +120,7 @@ final class Recycling(
   /** An engine gave no rows for a part of a query. */
   def ranInSpark(query: Long, platform: String, reason: Refusal): Unit = {
     counters.add(Counters.fallbacks)
-    note(query, "fallback", platform, reason.code, reason.detail)
+    note(query, "fallback", "", reason.code, s"$platform: ${reason.detail}")
   }
 
   /**

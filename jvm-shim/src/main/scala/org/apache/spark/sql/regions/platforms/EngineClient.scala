@@ -157,8 +157,10 @@ private[regions] final class EngineClient(sc: SparkContext, process: EngineProce
 
   private def reason(error: Throwable, engine: RunningEngine): Refusal = error match {
     case garbage: ProtocolException => EngineProcess.kind.refusal("PROTOCOL", garbage.getMessage)
-    case _: IOException if engine.process.endsWithin(endMillis) => EngineProcess.kind.refusal("DOWN", engine.process.lastWords)
-    case other => EngineProcess.kind.refusal("DOWN", other.toString)
+    case broken: IOException =>
+      val words = if (engine.process.endsWithin(endMillis)) engine.process.lastWords else broken.toString
+      EngineProcess.kind.refusal("DOWN", words)
+    case other => EngineProcess.kind.refusal("ERROR", other.toString)
   }
 }
 

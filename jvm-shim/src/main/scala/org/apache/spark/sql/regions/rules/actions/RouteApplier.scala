@@ -54,14 +54,11 @@ private[rules] object RouteApplier extends ActionApplier[wire.Route] {
         action.rows.toLong,
         action.bytes.toLong,
         action.limit)
-      MaterializedRead(
-        action.platform,
-        node.plan.output,
-        relation,
-        node.plan,
-        inputs,
-        _ => None,
-        refusal => query.runtime.recycling.ranInSpark(query.notes.query, action.platform, refusal))
+      // Whether it can be used turns out when it is asked.
+      val check: MaterializedRead.Check = _ => None
+      def failed(refusal: Refusal): Unit =
+        query.runtime.recycling.ranInSpark(query.notes.query, action.platform, refusal)
+      MaterializedRead(action.platform, node.plan.output, relation, node.plan, inputs, check, failed(_))
     }
 
   /** The request, with the files that the driver knows. */
@@ -177,7 +174,7 @@ private[rules] object RouteApplier extends ActionApplier[wire.Route] {
       known: Map[Int, Expression],
       keys: Seq[(Expression, Attribute)]): NamedExpression = {
     def made(expression: Expression): Expression = expression match {
-      case call: AggregateExpression => known(calls.indexWhere(_.semanticEquals(call)))
+      case call: AggregateExpression => known(calls.indexWhere(each => (each eq call) || each.semanticEquals(call)))
       case other =>
         keys.collectFirst { case (key, column) if key.semanticEquals(other) => column }
           .getOrElse(other.mapChildren(made))
