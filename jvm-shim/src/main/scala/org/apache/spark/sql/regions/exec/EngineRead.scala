@@ -114,7 +114,7 @@ private[regions] final case class EngineScanExec(
     rows
   }
 
-  def collect(rows: EngineRows): Array[InternalRow] =
+  def unpacked(rows: EngineRows): Array[InternalRow] =
     EngineScanExec.made(rows.batches.iterator, rows, columns, values, 0).map(_.copy()).toArray
       .take(limit.getOrElse(Long.MaxValue).min(Int.MaxValue).toInt)
 

@@ -158,7 +158,7 @@ final case class MaterializedReadExec(child: SparkPlan, @transient node: Materia
 
   private def inDriver[T](plain: SparkPlan => T, rows: Array[InternalRow] => T): Option[T] = child match {
     case scan: EngineScanExec =>
-      Some(synchronized(fetched(scan)).fold(plain, found => rows(scan.collect(found))))
+      Some(synchronized(fetched(scan)).fold(plain, found => rows(scan.unpacked(found))))
     case _ => None
   }
 
