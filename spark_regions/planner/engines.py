@@ -21,4 +21,4 @@ def engine_of(asked: Decide, calibration: Mapping[str, float], runs: EngineRuns)
     """
     if asked.typed is None or (asked.confs.platforms == "auto" and not usable()):
         return None
-    return Engine(decode(asked.typed), engine_rates(calibration, DUCKDB), runs.started, runs.refused)
+    return Engine(decode(asked.typed), engine_rates(calibration, DUCKDB), runs.started, dict(runs.refused))

@@ -227,6 +227,28 @@ def test_what_exists_is_true_or_false():
     assert bag(rows(*plan)) == bag(expected)
 
 
+def test_inner_joins_with_their_filters_are_one_select_so_that_the_engine_can_order_them():
+    k3, w3 = Attribute("21", "k", INT), Attribute("22", "w", INT)
+    k4, w4 = Attribute("31", "k", INT), Attribute("32", "w", INT)
+    plan = (
+        node(0, "Join", (1, 6), (V, W, k3), kind="Inner", condition=equal(K, k3)),
+        node(1, "Project", (2,), (K, V, W), expressions=(ref(K), ref(V), ref(W))),
+        node(2, "Filter", (3,), (K, V, S, K2, W), condition=call("GreaterThan", BOOLEAN, ref(W), literal(50))),
+        node(3, "Join", (4, 5), (K, V, S, K2, W), kind="Inner", condition=equal(K, K2)),
+        scan(4),
+        scan(5, "other"),
+        node(6, "Join", (7, 8), (k3,), kind="LeftSemi", condition=equal(k3, k4)),
+        scan(7, "other", k3, w3),
+        node(8, "Join", (9, 10), (k4,), kind="LeftOuter", condition=equal(k4, K)),
+        scan(9, "other", k4, w4),
+        scan(10, "orders", Attribute("1", "k", INT), Attribute("2", "v", INT), Attribute("3", "s", STRING)),
+    )
+    found = statements(*plan).cut(0)
+    assert "WHERE (c11 = c1)" in found.sql or "WHERE (c1 = c11)" in found.sql
+    assert found.sql.count("JOIN") == 2
+    assert bag(run(found, *plan)) == bag([(10, 100, 1), (20, 100, 1)])
+
+
 @pytest.mark.parametrize("kind", ["LeftOuter", "FullOuter", "LeftSemi", "LeftAnti", "ExistenceJoin"])
 def test_a_join_that_compares_each_row_with_each_stays_in_spark(kind):
     condition = call("LessThan", BOOLEAN, ref(K), ref(K2))

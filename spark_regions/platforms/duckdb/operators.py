@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from spark_regions.platforms.duckdb.rows import ANY, Key, Rows, column, first_rows
 from spark_regions.platforms.duckdb.text import ENGINE_TYPES
@@ -141,30 +142,51 @@ class Making:
         texts = self.keys((each.child for each in keys), rows)
         return [Key(text, each.ascending, each.nulls_first).term for text, each in zip(texts, keys, strict=True)]
 
-    def select(self, columns: Mapping[str, Sql], behind: str, more: Iterable[str] = ()) -> Rows:
+    def select(
+        self, columns: Mapping[str, Sql], *inputs: Rows, where: Iterable[str] = (), behind: str = "", **changes: Any
+    ) -> Rows:
         """A SELECT of the node's output.
 
         :param columns: by attribute; those of an input that nothing reads may be absent
-        :param more: names of further columns
+        :param inputs: all of whose rows are combined
         """
         output = [each for each in self.node.output if each.id in columns]
         for each in output:
             if columns[each.id].type != each.type:
                 raise Unproven("UNPROVEN_TYPE", f"{each.name} is {columns[each.id].type}, not {each.type}")
+        raising = frozenset(column(each.id) for each in output if columns[each.id].raises)
         # An output can have a column twice.
         listed = dict.fromkeys(named(columns[each.id].text, column(each.id)) for each in output)
-        raising = frozenset(column(each.id) for each in output if columns[each.id].raises)
-        return Rows(
-            f"SELECT {', '.join((*listed, *more)) or ANY} {behind}", tuple(output), tuple(self.tables.values()),
-            dict(self.shared), raising=raising, raises=bool(raising) or self.raises,
-        )  # fmt: skip
-
-    def over(self, rows: Rows, sql: str, **changes: object) -> Rows:
-        """The same columns by another SELECT."""
-        made = replace(
-            rows, sql=sql, name="", tables=tuple(self.tables.values()), shared=dict(self.shared), raises=self.raises
+        opened = [rows.opened for rows in inputs]
+        made = Rows(
+            tuple(listed),
+            tuple(item for rows in opened for item in rows.items),
+            tuple(output),
+            (*(each for rows in opened for each in rows.where), *where),
+            behind,
+            tuple(self.tables.values()),
+            dict(self.shared),
+            raising=raising,
+            raises=bool(raising) or self.raises,
         )
-        return replace(made, **changes)  # type: ignore[arg-type]
+        return replace(made, **changes)
+
+    def from_item(self, columns: Mapping[str, Sql], item: str, **changes: Any) -> Rows:
+        """The same from something that is no input."""
+        return replace(self.select(columns), items=(item,), **changes)
+
+    def over(self, rows: Rows, where: Iterable[str] = (), behind: str = "", **changes: Any) -> Rows:
+        """The same columns, of some of the rows."""
+        opened = rows.opened
+        made = replace(
+            opened,
+            where=(*opened.where, *where),
+            behind=behind,
+            tables=tuple(self.tables.values()),
+            shared=dict(self.shared),
+            raises=self.raises,
+        )
+        return replace(made, **changes)
 
 
 def named(text: str, name: str) -> str:
@@ -230,7 +252,7 @@ def relation(making: Making) -> Rows:
     name = f"t{node.id}"
     making.tables[name] = RouteTable(name, node.id, columns, tuple(each.name for each in known if each.name in apart))
     quoted = {each.id: Sql('"' + each.name.replace('"', '""') + '"', each.type) for each in known}
-    return making.select(quoted, f"FROM {name}")
+    return making.from_item(quoted, name)
 
 
 def local_relation(making: Making) -> Rows:
@@ -245,7 +267,7 @@ def local_relation(making: Making) -> Rows:
         texts.append(f"({', '.join(each.text for each in values)})")
     names = ", ".join(column(each.id) for each in output)
     columns = {each.id: Sql(column(each.id), each.type) for each in output}
-    return making.select(columns, f"FROM (VALUES {', '.join(texts)}) AS v({names})")
+    return making.from_item(columns, f"(VALUES {', '.join(texts)}) AS v({names})")
 
 
 def project(making: Making) -> Rows:
@@ -259,17 +281,17 @@ def project(making: Making) -> Rows:
             moved.setdefault(value.fields["id"], name)
     renamed = {column(before): column(after) for before, after in moved.items()}
     order = tuple(replace(each, column=renamed.get(each.column, each.column)) for each in rows.order)
-    more = {each.column for each in order} - {column(each.id) for each in making.node.output}
     unique = frozenset(frozenset(map(moved.__getitem__, keys)) for keys in rows.unique if keys <= moved.keys())
-    made = making.select(columns, f"FROM {rows.source}", sorted(more))
-    return replace(made, unique=unique, order=order, disorder=rows.disorder)
+    made = making.select(columns, rows, unique=unique, order=order, disorder=rows.disorder)
+    more = tuple(name for name in made.names if name not in {column(each.id) for each in made.output})
+    return replace(made, columns=(*made.columns, *more))
 
 
 def keep(making: Making) -> Rows:
     rows = making.only()
     if making.args.condition is None:
         raise Unproven("NOT_IN_TABLE", "Filter without a condition")
-    return making.over(rows, f"SELECT * FROM {rows.source} WHERE {making.condition(making.args.condition, rows)}")
+    return making.over(rows, [making.condition(making.args.condition, rows)])
 
 
 def aggregate(making: Making) -> Rows:
@@ -284,7 +306,7 @@ def aggregate(making: Making) -> Rows:
     calls = [each for item in making.args.expressions for each in walk(item) if each.kind == "AggregateExpression"]
     if not grouped and not calls:
         raise Unproven("NOT_IN_TABLE", "Aggregate of one group without functions")
-    behind = f"FROM {rows.source}" + (f" GROUP BY {', '.join(grouped.values())}" if grouped else "")
+    behind = f" GROUP BY {', '.join(grouped.values())}" if grouped else ""
     columns: dict[str, Sql] = {}
     moved: dict[str, str] = {}
     try:
@@ -297,7 +319,7 @@ def aggregate(making: Making) -> Rows:
         _finished_in_spark(making, rows, grouped, calls, behind)
         raise
     unique = {frozenset(map(moved.__getitem__, grouped))} if grouped.keys() <= moved.keys() else set()
-    made = making.select(columns, behind)
+    made = making.select(columns, rows, behind=behind)
     raising = frozenset(column(each.id) for each in made.output) if rows.raising else made.raising
     return replace(made, unique=frozenset(unique), raising=raising, raises=made.raises or bool(raising))
 
@@ -321,6 +343,7 @@ def _finished_in_spark(
     types = {each.id: each.type for each in rows.output}
     told = [RouteColumn(each, types[each]) for each in grouped]
     listed = list(grouped.values())
+    opened = rows.opened
     finish: list[FinishedFunction] = []
     raising = bool(rows.raising)
     try:
@@ -339,9 +362,16 @@ def _finished_in_spark(
     if not calls:
         return
     found = Rows(
-        f"SELECT {', '.join(listed)} {behind}", rows.output, tuple(making.tables.values()), dict(making.shared),
-        frozenset() if grouped else frozenset({frozenset()}), raises=raising or making.raises,
-    )  # fmt: skip
+        tuple(listed),
+        opened.items,
+        rows.output,
+        opened.where,
+        behind,
+        tuple(making.tables.values()),
+        dict(making.shared),
+        frozenset() if grouped else frozenset({frozenset()}),
+        raises=raising or making.raises,
+    )
     making.known.finished[making.node.id] = Finished(found, tuple(told), tuple(finish))
 
 
@@ -368,28 +398,25 @@ def join(making: Making) -> Rows:
     on = making.condition(condition, left, right) if condition is not None else "true"
     sides = passed(left), passed(right)
     if kind in ("Inner", "Cross"):
-        return making.select(sides[0] | sides[1], f"FROM {left.source} AS l JOIN {right.source} AS r ON {on}")
+        return making.select(sides[0] | sides[1], left, right, where=[] if condition is None else [on])
     pair = null_aware(condition) if kind == "LeftAnti" else None
     if pair is not None:
         outer, inner = _sides(making, pair, left, right)
-        behind = f"FROM {left.source} AS l WHERE {outer} NOT IN (SELECT {inner} FROM {right.source} AS r)"
-        return replace(making.select(sides[0], behind), unique=left.unique)
+        where = f"{outer} NOT IN (SELECT {inner} FROM {right.source})"
+        return making.select(sides[0], left, where=[where], unique=left.unique)
     # Without equal keys DuckDB compares each row with each, or has no such join.
     equal = [each.kind in ("EqualTo", "EqualNullSafe") for each in parts]
     if not any(equal) or (kind == "FullOuter" and not all(equal)):
         raise Unproven("NOT_IN_TABLE", f"{kind} join without equal keys")
     if kind in OUTER:
-        behind = f"FROM {left.source} AS l {OUTER[kind]} JOIN {right.source} AS r ON {on}"
-        return making.select(sides[0] | sides[1], behind)
+        return making.from_item(sides[0] | sides[1], f"({left.source} {OUTER[kind]} JOIN {right.source} ON {on})")
     if kind in ("LeftSemi", "LeftAnti"):
         word = "SEMI" if kind == "LeftSemi" else "ANTI"
-        made = making.select(sides[0], f"FROM {left.source} AS l {word} JOIN {right.source} AS r ON {on}")
-        return replace(made, unique=left.unique)
+        return making.from_item(sides[0], f"({left.source} {word} JOIN {right.source} ON {on})", unique=left.unique)
     if kind == "ExistenceJoin" and making.args.exists is not None:
         # Neither is null, in Spark and here.
-        exists = Sql(f"EXISTS (SELECT 1 FROM {right.source} AS r WHERE {on})", "BOOLEAN")
-        made = making.select(sides[0] | {making.args.exists: exists}, f"FROM {left.source} AS l")
-        return replace(made, unique=left.unique)
+        exists = Sql(f"EXISTS (SELECT 1 FROM {right.source} WHERE {on})", "BOOLEAN")
+        return making.select(sides[0] | {making.args.exists: exists}, left, unique=left.unique)
     raise Unproven("NOT_IN_TABLE", f"{kind} join")
 
 
@@ -429,9 +456,8 @@ def union(making: Making) -> Rows:
             raise Unproven("UNPROVEN_TYPE", "a union")
         listed = (named(column(one.id), column(other.id)) for one, other in zip(before, output, strict=True))
         branches.append(f"SELECT {', '.join(listed) or ANY} FROM {rows.source}")
-    return making.select(
-        {each.id: Sql(column(each.id), each.type) for each in output}, f"FROM ({' UNION ALL '.join(branches)})"
-    )
+    columns = {each.id: Sql(column(each.id), each.type) for each in output}
+    return making.from_item(columns, f"({' UNION ALL '.join(branches)})")
 
 
 def expand(making: Making) -> Rows:
@@ -448,7 +474,7 @@ def expand(making: Making) -> Rows:
         texts = (named(each.text, column(to.id)) for each, to in zip(values, output, strict=True))
         branches.append(f"SELECT {', '.join(texts) or ANY} FROM {rows.source}")
     columns = {each.id: Sql(column(each.id), each.type, raising) for each in output}
-    return making.select(columns, f"FROM ({' UNION ALL '.join(branches)})")
+    return making.from_item(columns, f"({' UNION ALL '.join(branches)})")
 
 
 def window(making: Making) -> Rows:
@@ -463,7 +489,7 @@ def window(making: Making) -> Rows:
             columns[name] = Sql(f"CAST({_ranked(making, rows, function)} AS INTEGER)", "INT")
         else:
             columns[name] = making.sql(value, rows)
-    return replace(making.select(columns, f"FROM {rows.source}"), unique=rows.unique)
+    return making.select(columns, rows, unique=rows.unique)
 
 
 def _ranked(making: Making, rows: Rows, kind: str) -> str:
@@ -488,7 +514,7 @@ def window_group_limit(making: Making) -> Rows:
     kind, size = making.args.rank, limit_of(making.node)
     if kind not in RANKS or size is None:
         raise Unproven("NOT_IN_TABLE", f"the first rows by {kind}")
-    return making.over(rows, f"SELECT * FROM {rows.source} QUALIFY {_ranked(making, rows, kind)} <= {size}")
+    return making.over(rows, behind=f" QUALIFY {_ranked(making, rows, kind)} <= {size}")
 
 
 def sort(making: Making) -> Rows:
@@ -502,12 +528,12 @@ def sort(making: Making) -> Rows:
         try:
             (text,) = making.keys([each.child], rows)
         except Unproven as refusal:
-            return making.over(rows, f"SELECT * FROM {rows.source}", order=(), disorder=refusal)
+            return replace(rows, order=(), disorder=refusal)
         name = text if each.child.kind == "AttributeReference" else f"k{making.node.id}_{at}"
         more += [f"{text} AS {name}"] * (name != text)
         order.append(Key(name, each.ascending, each.nulls_first))
-    listed = ", ".join(("*", *more))
-    return making.over(rows, f"SELECT {listed} FROM {rows.source}", order=tuple(order), disorder=None)
+    found = replace(rows.opened, order=(), disorder=None)
+    return making.over(found, columns=(*found.names, *more), order=tuple(order))
 
 
 def limit(making: Making) -> Rows:
@@ -520,7 +546,7 @@ def limit(making: Making) -> Rows:
         raise Unproven("UNDETERMINED", "a limit of each partition")
     rows = making.take(below.children[0])
     if frozenset() in rows.unique and size > 0:
-        return making.over(rows, f"SELECT * FROM {rows.source}")
+        return making.over(rows)
     rows.needs_order()
     if not rows.order or size < 1:
         raise Unproven("UNDETERMINED", "a limit without an order")
@@ -528,7 +554,7 @@ def limit(making: Making) -> Rows:
         known.limits[node.id] = (rows, size)
         raise Unproven("UNDETERMINED", "a limit among equal keys")
     terms = ", ".join(each.term for each in rows.order)
-    return making.over(rows, f"SELECT * FROM {rows.source} ORDER BY {terms}{first_rows(size)}")
+    return making.over(rows, behind=f" ORDER BY {terms}{first_rows(size)}")
 
 
 def limit_of(node: Node) -> int | None:

@@ -34,7 +34,13 @@ class Key:
 class Rows:
     """Rows of a node.
 
-    :param sql: a SELECT; beside `output` it may have columns of `order`
+    Their columns are `c` and the attribute's id, and there may be others, by which they are sorted. What a node adds to
+    plain columns of its inputs, a join and filters, is not nested: DuckDB orders the joins of one SELECT.
+
+    :param columns: of the SELECT, as it lists them
+    :param items: behind FROM
+    :param where: conditions, all of which hold
+    :param behind: what follows these
     :param tables: what it reads
     :param shared: materialized expressions that it names, in an order in which they can be computed
     :param unique: sets of attributes in which no two rows are equal; with the empty one there is at most one row
@@ -42,11 +48,13 @@ class Rows:
     :param disorder: why the order in which Spark has them is not known
     :param raising: columns of this very SELECT on whose values Spark may raise
     :param raises: whether there are any, or were any below
-    :param name: of the materialized expression that it is
     """
 
-    sql: str
+    columns: tuple[str, ...]
+    items: tuple[str, ...]
     output: tuple[Attribute, ...]
+    where: tuple[str, ...] = ()
+    behind: str = ""
     tables: tuple[RouteTable, ...] = ()
     shared: Mapping[str, str] = field(default_factory=dict)
     unique: frozenset[frozenset[str]] = frozenset()
@@ -54,25 +62,42 @@ class Rows:
     disorder: Unproven | None = None
     raising: frozenset[str] = frozenset()
     raises: bool = False
-    name: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all columns, each once."""
+        return tuple(dict.fromkeys([*(column(each.id) for each in self.output), *(key.column for key in self.order)]))
+
+    @property
+    def sql(self) -> str:
+        where = f" WHERE {' AND '.join(self.where)}" if self.where else ""
+        return f"SELECT {', '.join(self.columns) or ANY} FROM {', '.join(self.items)}{where}{self.behind}"
+
+    @property
+    def opened(self) -> Rows:
+        """The same rows as plain columns, which others can be joined to."""
+        if self.columns == self.names and not self.behind and self.columns:
+            return self
+        return replace(self, columns=self.names, items=(f"({self.sql})",), where=(), behind="")
 
     @property
     def source(self) -> str:
-        """What stands behind FROM."""
-        return self.name or f"({self.sql})"
+        """As one item."""
+        found = self.opened
+        return found.items[0] if len(found.items) == 1 and not found.where else f"({found.sql})"
 
     def materialized(self, name: str) -> Rows:
         """The same rows, computed as a whole before anything that reads them.
 
         Columns that nobody reads are left out, but for those that a filter asks for: a hash is never null.
         """
-        if self.name:
+        if self.items == (name,):
             return self
         sql = self.sql
         if self.raising:
             sql = f"SELECT * FROM ({sql}) WHERE hash({', '.join(sorted(self.raising))}) IS NOT NULL"
-        shared = {**self.shared, name: sql}
-        return replace(self, sql=f"SELECT * FROM {name}", shared=shared, name=name, raising=frozenset())
+        whole = replace(self, columns=self.names, items=(name,), where=(), behind="", raising=frozenset())
+        return replace(whole, shared={**self.shared, name: sql})
 
     def needs_order(self) -> None:
         """:raises Unproven: the order in which Spark has them is not known"""

@@ -21,7 +21,7 @@ from spark_regions.platforms.duckdb.operators import (
     subqueries,
     walk,
 )
-from spark_regions.platforms.duckdb.rows import ANY, Rows, column, first_rows
+from spark_regions.platforms.duckdb.rows import Rows, column, first_rows
 from spark_regions.platforms.equivalents import Table, Unproven
 from spark_regions.platforms.typed import FLOATING, Node, TypedPlan
 from spark_regions.wire.actions import FinishedFunction, RouteColumn, RouteTable
@@ -156,10 +156,9 @@ class Statements:
         if len(first.output) != len(node.output) or any(one.type != other.type for one, other in pairs):
             return self._new(node)
         ids = {one.id: other.id for one, other in pairs}
-        listed = ", ".join(f"{column(one)} AS {column(other)}" for one, other in ids.items())
-        sql = f"SELECT {listed or ANY} FROM {first.name}"
+        listed = tuple(f"{column(one)} AS {column(other)}" for one, other in ids.items())
         unique = frozenset(frozenset(map(ids.__getitem__, keys)) for keys in first.unique if keys <= ids.keys())
-        return replace(first, sql=sql, output=node.output, unique=unique, order=(), name="")
+        return replace(first, columns=listed, output=node.output, unique=unique, order=())
 
     def _new(self, node: Node) -> Rows:
         make = OPERATORS.get(node.operator)
