@@ -241,12 +241,28 @@ def test_inner_joins_with_their_filters_are_one_select_so_that_the_engine_can_or
         scan(7, "other", k3, w3),
         node(8, "Join", (9, 10), (k4,), kind="LeftOuter", condition=equal(k4, K)),
         scan(9, "other", k4, w4),
-        scan(10, "orders", Attribute("1", "k", INT), Attribute("2", "v", INT), Attribute("3", "s", STRING)),
+        scan(10, "orders"),
     )
     found = statements(*plan).cut(0)
     assert "WHERE (c11 = c1)" in found.sql or "WHERE (c1 = c11)" in found.sql
     assert found.sql.count("JOIN") == 2
     assert bag(run(found, *plan)) == bag([(10, 100, 1), (20, 100, 1)])
+
+
+@pytest.mark.parametrize("kind", ["Inner", "LeftSemi", "ExistenceJoin"])
+def test_sides_that_read_one_relation_are_told_apart(kind):
+    """Spark gives attributes other ids only where both sides hand them on."""
+    there = Attribute("9", "exists", BOOLEAN)
+    output = {"Inner": (K, V), "LeftSemi": (K,), "ExistenceJoin": (K, there)}[kind]
+    plan = (
+        node(0, "Join", (1, 3), output, kind=kind, exists="9", condition=equal(K, V)),
+        node(1, "Project", (2,), (K,), expressions=(ref(K),)),
+        scan(2, "few", K, V),
+        node(3, "Project", (4,), (V,), expressions=(ref(V),)),
+        scan(4, "few", K, V),
+    )
+    expected = {"Inner": [(5, 5)], "LeftSemi": [(5,)], "ExistenceJoin": [(1, False), (5, True)]}[kind]
+    assert bag(rows(*plan, data={"few": ("k INTEGER, v INTEGER", [(1, 5), (5, 7)])})) == bag(expected)
 
 
 @pytest.mark.parametrize("kind", ["LeftOuter", "FullOuter", "LeftSemi", "LeftAnti", "ExistenceJoin"])

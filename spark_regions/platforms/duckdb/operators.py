@@ -161,6 +161,7 @@ class Making:
         made = Rows(
             tuple(listed),
             tuple(item for rows in opened for item in rows.items),
+            frozenset(name for rows in opened for name in rows.exposed),
             tuple(output),
             (*(each for rows in opened for each in rows.where), *where),
             behind,
@@ -173,7 +174,8 @@ class Making:
 
     def from_item(self, columns: Mapping[str, Sql], item: str, **changes: Any) -> Rows:
         """The same from something that is no input."""
-        return replace(self.select(columns), items=(item,), **changes)
+        made = self.select(columns)
+        return replace(made, items=(item,), exposed=frozenset(made.names), **changes)
 
     def over(self, rows: Rows, where: Iterable[str] = (), behind: str = "", **changes: Any) -> Rows:
         """The same columns, of some of the rows."""
@@ -364,6 +366,7 @@ def _finished_in_spark(
     found = Rows(
         tuple(listed),
         opened.items,
+        opened.exposed,
         rows.output,
         opened.where,
         behind,
@@ -393,6 +396,11 @@ def _called(call: Expression, function: Expression) -> Expression:
 
 def join(making: Making) -> Rows:
     left, right = map(making.take, making.inputs)
+    if not {each.id for each in left.output}.isdisjoint(each.id for each in right.output):
+        raise Unproven("ATTRIBUTE_CLASH", "both sides of a join")
+    if not left.opened.exposed.isdisjoint(right.opened.exposed):
+        # Each side can have columns for itself that are the other's output.
+        left, right = left.closed, right.closed
     kind, condition = making.args.kind, making.args.condition
     parts = conjuncts(condition)
     on = making.condition(condition, left, right) if condition is not None else "true"

@@ -39,6 +39,7 @@ class Rows:
 
     :param columns: of the SELECT, as it lists them
     :param items: behind FROM
+    :param exposed: all columns that these have
     :param where: conditions, all of which hold
     :param behind: what follows these
     :param tables: what it reads
@@ -52,6 +53,7 @@ class Rows:
 
     columns: tuple[str, ...]
     items: tuple[str, ...]
+    exposed: frozenset[str]
     output: tuple[Attribute, ...]
     where: tuple[str, ...] = ()
     behind: str = ""
@@ -78,7 +80,18 @@ class Rows:
         """The same rows as plain columns, which others can be joined to."""
         if self.columns == self.names and not self.behind and self.columns:
             return self
-        return replace(self, columns=self.names, items=(f"({self.sql})",), where=(), behind="")
+        names = self.names
+        return replace(
+            self, columns=names, items=(f"({self.sql})",), exposed=frozenset(names), where=(), behind=""
+        )  # fmt: skip
+
+    @property
+    def closed(self) -> Rows:
+        """The same without an order, and without columns beside the output that could be taken for others."""
+        alone = replace(self.opened, order=(), disorder=None)
+        alone = replace(alone, columns=alone.names)
+        names = frozenset(alone.names)
+        return alone if alone.exposed <= names else replace(alone, items=(f"({alone.sql})",), exposed=names, where=())
 
     @property
     def source(self) -> str:
@@ -96,8 +109,8 @@ class Rows:
         sql = self.sql
         if self.raising:
             sql = f"SELECT * FROM ({sql}) WHERE hash({', '.join(sorted(self.raising))}) IS NOT NULL"
-        whole = replace(self, columns=self.names, items=(name,), where=(), behind="", raising=frozenset())
-        return replace(whole, shared={**self.shared, name: sql})
+        whole = replace(self, columns=self.names, items=(name,), exposed=frozenset(self.names), where=(), behind="")
+        return replace(whole, raising=frozenset(), shared={**self.shared, name: sql})
 
     def needs_order(self) -> None:
         """:raises Unproven: the order in which Spark has them is not known"""
