@@ -301,13 +301,11 @@ def test_the_top_rows_with_what_decides_about_ties():
     assert [(v, tied) for _, v, _, tied in run(found, *plan)] == [(None, False), (5, True), (5, False)]
 
 
-def test_equal_keys_within_the_limit_are_told_unless_the_rows_are_equal():
+def test_rows_in_order():
     plan = (node(0, "Sort", (1,), (K, V, S), order=(key(V, ascending=False, nulls_first=False),), whole=True), scan(1))
     found = statements(*plan).cut(0)
-    assert (found.limit, found.tied) == (None, True)
-    assert [(v, tied) for _, v, _, tied in run(found, *plan)] == [
-        (20, True), (20, False), (10, False), (5, False), (5, False), (None, False),
-    ]  # fmt: skip
+    assert (found.limit, found.tied, found.ordered) == (None, False, True)
+    assert [v for _, v, _ in run(found, *plan)] == [20, 20, 10, 5, 5, None]
 
 
 def test_rows_that_are_told_apart_by_their_keys_have_no_ties():

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from spark_regions.platforms.duckdb.rows import ANY, Key, Rows, column, first_rows
+from spark_regions.platforms.duckdb.rows import ANY, Key, Rows, column
 from spark_regions.platforms.duckdb.text import ENGINE_TYPES
 from spark_regions.platforms.equivalents import Sql, Table, Translation, Unproven, subquery
 from spark_regions.platforms.typed import (
@@ -562,7 +562,7 @@ def limit(making: Making) -> Rows:
         known.limits[node.id] = (rows, size)
         raise Unproven("UNDETERMINED", "a limit among equal keys")
     terms = ", ".join(each.term for each in rows.order)
-    return making.over(rows, behind=f" ORDER BY {terms}{first_rows(size)}")
+    return making.over(rows, behind=f" ORDER BY {terms} LIMIT {size}")
 
 
 def limit_of(node: Node) -> int | None:

@@ -128,7 +128,3 @@ def column(attribute: str) -> str:
     if not attribute.isdecimal():
         raise Unproven("NOT_IN_TABLE", f"attribute {attribute!r}")
     return f"c{attribute}"
-
-
-def first_rows(limit: int | None) -> str:
-    return "" if limit is None else f" LIMIT {limit}"

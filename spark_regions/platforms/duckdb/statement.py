@@ -21,9 +21,9 @@ from spark_regions.platforms.duckdb.operators import (
     subqueries,
     walk,
 )
-from spark_regions.platforms.duckdb.rows import Rows, column, first_rows
+from spark_regions.platforms.duckdb.rows import Rows, column
 from spark_regions.platforms.equivalents import Table, Unproven
-from spark_regions.platforms.typed import FLOATING, Node, TypedPlan
+from spark_regions.platforms.typed import Node, TypedPlan
 from spark_regions.wire.actions import FinishedFunction, RouteColumn, RouteTable
 
 SKIPPING = (
@@ -111,7 +111,7 @@ class Statements:
         if rows.order and rows.raising:
             rows = rows.materialized(f"x{number}")
         names = [column(each.attribute) if each.attribute else f"f{at}" for at, each in enumerate(columns)]
-        sql = final(rows, names, floating=any(each.data_type in FLOATING for each in columns), limit=limit)
+        sql = final(rows, names, limit)
         if rows.shared:
             sql = f"WITH {', '.join(f'{name} AS MATERIALIZED ({each})' for name, each in rows.shared.items())} {sql}"
         inside = bottom_up(known.nodes, number)
@@ -123,7 +123,7 @@ class Statements:
             frozenset(inside),
             finish,
             limit,
-            tied=bool(rows.order) and not rows.determined,
+            tied=limit is not None,
             ordered=bool(rows.order) or frozenset() in rows.unique,
             disabled=SKIPPING if rows.raises else (),
             zone=self.plan.zone if zoned or "TIMESTAMPTZ" in sql else "",
@@ -194,32 +194,21 @@ def _read(plan: TypedPlan) -> Iterator[str]:
             yield from (each.id for child in node.children for each in outputs.get(child, ()))
 
 
-def final(rows: Rows, names: Sequence[str], floating: bool, limit: int | None) -> str:
+def final(rows: Rows, names: Sequence[str], limit: int | None) -> str:
     """The outermost SELECT, with the order.
 
-    Where several rows can have the same sort keys, one column more tells of each row whether the next one has them,
-    too, and is another row: Spark may have them in another order. Of the last row within a limit it tells whether the
-    next one has the same keys, whatever row that is: there could be a third.
+    Where rows at a limit can have the same sort keys, there is a row more, and a column more that tells of each row
+    whether the next one has the same keys: Spark may then have another row at the end.
 
-    Worked example, by the first column: (1, a), (2, b), (2, c) with limit 2 give false, true, and a row to be dropped:
-    Spark may have c. With limit 3 they give false, true, false: b and c may change places.
-
-    :param floating: equal numbers may be different ones
+    Worked example, by the first column: (1, a), (2, b), (2, c) with limit 2 come with false, true, false.
     """
     listed = ", ".join(names)
-    if not rows.order:
-        return f"SELECT {listed} FROM {rows.source}"
     terms = ", ".join(each.term for each in rows.order)
-    if rows.determined:
-        return f"SELECT {listed} FROM {rows.source} ORDER BY {terms}{first_rows(limit)}"
-    source = rows.source
-    if limit is not None:
-        source = f"(SELECT * FROM {source} ORDER BY {terms}{first_rows(limit + 1)})"
+    if limit is None:
+        return f"SELECT {listed} FROM {rows.source}{f' ORDER BY {terms}' if terms else ''}"
+    first = f"SELECT * FROM {rows.source} ORDER BY {terms} LIMIT {limit + 1}"
+    numbered = f"SELECT *, row_number() OVER (ORDER BY {terms}) AS n FROM ({first})"
     same = [f"{each.column} IS NOT DISTINCT FROM lead({each.column}) OVER w" for each in rows.order]
-    other = ["true"] if floating else [f"{name} IS DISTINCT FROM lead({name}) OVER w" for name in names]
-    if limit is not None:
-        other.append(f"n = {limit}")
-    tied = f"coalesce(lead(true) OVER w, false) AND {' AND '.join(same)} AND ({' OR '.join(other)})"
-    numbered = f"SELECT *, row_number() OVER (ORDER BY {terms}) AS n FROM {source}"
+    tied = f"coalesce(lead(true) OVER w, false) AND {' AND '.join(same)}"
     compared = f"SELECT {listed}, n, {tied} AS tied FROM ({numbered}) WINDOW w AS (ORDER BY n)"
     return f"SELECT {listed}, tied FROM ({compared}) ORDER BY n"
