@@ -13,10 +13,10 @@ from spark_regions.wire.messages import Answered, Asked, ErrorAnswer, Hello, Why
 
 
 class EngineColumn(Record, frozen=True):
-    """:param type: Spark's, as SQL writes it"""
+    """:param data_type: Spark's, as SQL writes it"""
 
     name: str
-    type: str
+    data_type: str
 
 
 class EngineFile(Record, frozen=True):

@@ -112,8 +112,8 @@ def table(
     files = [listed(path) | {"values": list(each)} for path, each in zip(paths, some, strict=True)]
     return {
         "files": files,
-        "columns": [{"name": name, "type": data_type} for name, data_type in columns.items()],
-        "partition": [{"name": name, "type": data_type} for name, data_type in (partition or {}).items()],
+        "columns": [{"name": name, "dataType": data_type} for name, data_type in columns.items()],
+        "partition": [{"name": name, "dataType": data_type} for name, data_type in (partition or {}).items()],
     }
 
 

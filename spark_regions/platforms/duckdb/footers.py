@@ -298,7 +298,7 @@ def _present(table: EngineTable, footer: Footer, rebase: str) -> frozenset[str]:
             continue
         if stored.name != column.name:
             raise Failed("FILE_SCHEMA", f"column {column.name} is {stored.name}")
-        if not _read_plainly(stored, column.type):
+        if not _read_plainly(stored, column.data_type):
             raise Failed("FILE_SCHEMA", f"column {column.name} is {' '.join(filter(None, stored.form)) or 'nested'}")
         if stored.form[-1] in _REBASED and not _proleptic(footer, rebase):
             raise Failed("FILE_SCHEMA", f"column {column.name} is of another calendar")

@@ -41,8 +41,8 @@ def source(table: EngineTable, present: Iterable[frozenset[str]]) -> str:
 
 def _select(table: EngineTable, present: frozenset[str], values: Sequence[str | None]) -> str:
     """Columns that are not present are null."""
-    found = [_stored(each) if each.name in present else literal(None, each.type) for each in table.columns]
-    found += [literal(value, each.type) for each, value in zip(table.partition, values, strict=True)]
+    found = [_stored(each) if each.name in present else literal(None, each.data_type) for each in table.columns]
+    found += [literal(value, each.data_type) for each, value in zip(table.partition, values, strict=True)]
     names = [identifier(each.name) for each in (*table.columns, *table.partition)]
     columns = ", ".join(f"{value} AS {name}" for value, name in zip(found, names, strict=True))
     return f"SELECT {columns or _NO_COLUMN}"
@@ -55,7 +55,7 @@ def _stored(column: EngineColumn) -> str:
     `can_have_nan` every maximum is NaN.
     """
     name = identifier(column.name)
-    return f"{name} * CAST(1 AS {column.type})" if column.type in FLOATING else name
+    return f"{name} * CAST(1 AS {column.data_type})" if column.data_type in FLOATING else name
 
 
 def _list(paths: Sequence[str]) -> str:
