@@ -81,6 +81,18 @@ def decisions(spark: SparkSession) -> list[dict[str, object]]:
     return [row.asDict() for row in spark.sql("SELECT * FROM spark_regions_decisions()").collect()]
 
 
+class NewDecisions:
+    """What was decided since this was made; the application keeps the last 1,000 decisions, so that a count of all of
+    them may stay the same."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._before = max((int(str(row["query"])) for row in decisions(spark)), default=-1)
+
+    def __call__(self) -> list[dict[str, object]]:
+        return [row for row in decisions(self._spark) if int(str(row["query"])) > self._before]
+
+
 def settle(spark: SparkSession) -> None:
     """Wait until every listener has seen what happened so far: stores are counted there."""
     spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()

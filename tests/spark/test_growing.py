@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.harness import chance
-from tests.harness.session import Counters, decisions, settle_writes, sibling
+from tests.harness.session import Counters, NewDecisions, decisions, settle_writes, sibling
 from tests.spark.test_same_rows import OFF, ON, committed
 from tests.tpc.rows import FAILURES, difference, outcome
 
@@ -67,15 +67,15 @@ class Table:
     def asked(self, text: str) -> tuple[Counters, bool]:
         """Assert that the rows are plain Spark's; gives what was stored and loaded, and whether it was refreshed."""
         self.views()
-        start, before = committed(self.spark), refreshed(self.spark)
+        start, new = committed(self.spark), NewDecisions(self.spark)
         found = outcome(self.on.sql(text))
         did = committed(self.spark) - start
         assert difference(outcome(self.off.sql(text)), found, ROUNDED) is None
-        return did, refreshed(self.spark) > before
+        return did, refreshed(new()) > 0
 
 
-def refreshed(spark: SparkSession) -> int:
-    return sum(row["code"] == RULE and row["kind"] == "load" for row in decisions(spark))
+def refreshed(found: list[dict[str, object]]) -> int:
+    return sum(row["code"] == RULE and row["kind"] == "load" for row in found)
 
 
 def codes(spark: SparkSession) -> list[str]:
@@ -215,9 +215,9 @@ def test_files_that_change_between_planning_and_running(table: Table) -> None:
     table.add()
     table.views()
     frame = table.on.sql(TOTALS)
-    before = refreshed(table.spark)
+    new = NewDecisions(table.spark)
     frame._jdf.queryExecution().executedPlan()
-    assert refreshed(table.spark) > before
+    assert refreshed(new()) > 0
     start = committed(table.spark)
     touch(table.facts)
     assert difference(outcome(table.off.sql(TOTALS)), outcome(frame), ROUNDED) is None
@@ -274,12 +274,12 @@ def test_by_chance(spark: SparkSession, tmp_path: Path) -> None:
             rounded = {f"c{n}" for n, call in enumerate(calls) if "(x)" in call}
             for _ in range(3):
                 table.views()
-                before = refreshed(spark)
+                new = NewDecisions(spark)
                 found = outcome(table.on.sql(text))
                 committed(spark)
                 assert difference(outcome(table.off.sql(text)), found, rounded) is None
                 cases += 1
-                served += refreshed(spark) > before
+                served += refreshed(new()) > 0
                 for _ in range(draw.randint(0, 2)):
                     table.add(draw.choice((1, 50, 300)))
     print(f"{cases} cases, {served} refreshed")

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from tests.harness import chance
-from tests.harness.session import decisions, sibling, status
+from tests.harness.session import NewDecisions, decisions, sibling, status
 from tests.spark.test_same_rows import OFF, ON, committed
 from tests.tpc.rows import difference, outcome
 
@@ -55,8 +55,8 @@ def session(spark: SparkSession, confs: dict[str, str], facts: Path) -> SparkSes
     return made
 
 
-def rolled_up(spark: SparkSession) -> int:
-    return sum(row["code"] == RULE and row["operator"] == "Aggregate" for row in decisions(spark))
+def rolled_up(found: list[dict[str, object]]) -> int:
+    return sum(row["code"] == RULE and row["operator"] == "Aggregate" for row in found)
 
 
 class Pair:
@@ -73,10 +73,10 @@ class Pair:
 
     def rolls_up(self, text: str, rounded: tuple[str, ...] = ()) -> bool:
         """Assert that the rows are plain Spark's; gives whether they came from groups that were merged."""
-        before = rolled_up(self.spark)
+        new = NewDecisions(self.spark)
         found = outcome(self.on.sql(text))
         assert difference(outcome(self.off.sql(text)), found, rounded) is None
-        return rolled_up(self.spark) > before
+        return rolled_up(new()) > 0
 
 
 @pytest.fixture
