@@ -71,7 +71,7 @@ private[platforms] object TypedExpression {
   private def known(expression: Expression): Boolean =
     expression.getClass.getName.startsWith("org.apache.spark.sql.catalyst.expressions.")
 
-  def name(value: AnyRef): String = value.getClass.getSimpleName.stripSuffix("$")
+  def name(value: Any): String = value.getClass.getSimpleName.stripSuffix("$")
 
   private def tree(expression: Expression, children: Seq[JsonNode], fields: Seq[(String, String)]) = {
     val made = record("kind" -> text(name(expression)), "type" -> text(dataType(expression)))
