@@ -146,7 +146,7 @@ def arrow_type(data_type: str) -> pa.DataType:
 def small(data_type: str, random: Random) -> Any:
     """A number of which sums do not overflow; of other types a random value."""
     if known := decimal_of(data_type):
-        return unscaled(random.randrange(-999, 1000) % 10 ** known[0], known[1])
+        return unscaled(random.choice((1, -1)) * random.randrange(10 ** min(known[0], 3)), known[1])
     return random.randrange(-9, 10) if data_type in BITS else drawn(data_type, random)
 
 

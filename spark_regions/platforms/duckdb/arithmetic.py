@@ -18,6 +18,8 @@ OPERATORS = {"Add": "+", "Subtract": "-", "Multiply": "*"}
 # The same functions by other names: DuckDB's optimizer moves constants over a comparison with the operators of integers
 # (move_constants.cpp) or out of a sum (sum_rewriter.cpp), and what overflows there is not seen any more.
 FUNCTIONS = {"Add": "add", "Subtract": "subtract", "Multiply": "multiply"}
+NEGATED_DIGITS = 34
+"""Of more, Spark's `-` and `abs` round decimals or raise: Scala's BigDecimal negates in a context of 34 digits."""
 BITS = {"BitwiseAnd": "&", "BitwiseOr": "|"}
 
 
@@ -77,18 +79,20 @@ def _positive_remainder(call: Call) -> Sql:
     return divided(call, f"CASE WHEN {rest} < 0 THEN ({rest} + {right}) % {right} ELSE {rest} END")
 
 
-def _minus(call: Call) -> Sql:
-    raises = call.ansi and call.type in INTEGRAL_DIGITS
-    if not decimal_of(call.type):
+def _of_number(call: Call, text: str) -> Sql:
+    if known := decimal_of(call.type):
+        call.needs(known[0] <= NEGATED_DIGITS, f"of {call.type}", "UNPROVEN_TYPE")
+    else:
         call.needs_types(NUMBERS)
-    return call.sql(f"(- {call.texts[0]})", raises)
+    return call.sql(text, call.ansi and call.type in INTEGRAL_DIGITS)
+
+
+def _minus(call: Call) -> Sql:
+    return _of_number(call, f"(- {call.texts[0]})")
 
 
 def _abs(call: Call) -> Sql:
-    raises = call.ansi and call.type in INTEGRAL_DIGITS
-    if not decimal_of(call.type):
-        call.needs_types(NUMBERS)
-    return call.sql(f"abs({call.texts[0]})", raises)
+    return _of_number(call, f"abs({call.texts[0]})")
 
 
 def _bits(call: Call) -> Sql:
@@ -176,18 +180,18 @@ EQUIVALENTS = (
         "UnaryMinus",
         FAMILY,
         "a number",
-        "NegateOperator raises for the least integer; the sign of 0.0 changes in both; a decimal keeps its type in "
-        "both",
-        _examples("-{0}", types=(*_NUMBERS, "DECIMAL(7,2)", "DECIMAL(38,10)")),
+        "NegateOperator raises for the least integer; the sign of 0.0 changes in both; a decimal of up to 34 digits "
+        "keeps them and its type in both",
+        _examples("-{0}", types=(*_NUMBERS, "DECIMAL(7,2)", "DECIMAL(34,10)")),
         _minus,
     ),
     Equivalent(
         "Abs",
         FAMILY,
         "a number",
-        "TryAbsOperator raises for the least integer; fabs and Math.abs clear the sign; a decimal keeps its type in "
-        "both",
-        _examples("abs({0})", types=(*_NUMBERS, "DECIMAL(7,2)", "DECIMAL(38,10)")),
+        "TryAbsOperator raises for the least integer; fabs and Math.abs clear the sign; a decimal of up to 34 digits "
+        "keeps them and its type in both",
+        _examples("abs({0})", types=(*_NUMBERS, "DECIMAL(7,2)", "DECIMAL(34,10)")),
         _abs,
     ),
     *(
