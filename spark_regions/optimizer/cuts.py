@@ -69,7 +69,8 @@ class Cuts:
         # What is kept stays as it is, and what is read or stood in for does not run.
         self._taken = plan.under({*draft.loads, *kept}) | plan.above(kept)
         self._moving = {n for n, node in plan.nodes.items() if moves(node)}
-        self._worth_it = self._moving | plan.above(self._moving)
+        # Where no row is moved or counted, Spark's scan is as good.
+        self._worth_it = set(plan.nodes) if self.always else self._moving | plan.above(self._moving)
         self._possible: set[int] = set()
         self._refused: dict[int, Decline] = {}
 
