@@ -47,12 +47,12 @@ def engine_rates(learned: Mapping[str, float], platform: str) -> EngineRates:
     return EngineRates(start if start > 0 else known.start_seconds, factor if factor > 0 else known.factor)
 
 
-def observed_factor(rates: EngineRates, predicted_seconds: float, seconds: float) -> float | None:
-    """What one statement says of the factor; None where it was too short.
+def observed_factor(factor: float, predicted_seconds: float, seconds: float) -> float | None:
+    """What one statement says of the factor, that it was predicted with `factor`; None where it was too short.
 
-    >>> observed_factor(EngineRates(factor=2.0), 1.0, 0.5), observed_factor(EngineRates(), 0.03, 0.3) is None
+    >>> observed_factor(2.0, 1.0, 0.5), observed_factor(1.0, 0.03, 0.3) is None
     (1.0, True)
     """
     if predicted_seconds < TELLING_SECONDS or seconds <= 0:
         return None
-    return rates.factor * min(MOST_OFF, max(1 / MOST_OFF, seconds / predicted_seconds))
+    return factor * min(MOST_OFF, max(1 / MOST_OFF, seconds / predicted_seconds))

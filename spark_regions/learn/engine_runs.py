@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from spark_regions.costs.engines import engine_rates, observed_factor
+from spark_regions.costs.engines import observed_factor
 from spark_regions.effects.open_queries import MAX_OPEN, OpenQuery
 from spark_regions.stats.engine_runs import engine_run
 from spark_regions.store.operator_graph import OperatorGraph
@@ -43,8 +43,8 @@ class EngineRuns:
             self.graph.blend(f"{told.platform}.start", told.start_seconds)
         seconds = max(told.seconds - told.start_seconds, 0.0)
         asked = next((each for each in query.actions if isinstance(each, Route) and each.node == told.node), None)
-        rates = engine_rates(self.graph.calibration, told.platform)
-        factor = observed_factor(rates, asked.predicted_seconds, seconds) if asked is not None else None
+        before = query.engine_factor
+        factor = observed_factor(before, asked.predicted_seconds, seconds) if asked is not None else None
         if factor is not None:
             self.graph.blend(f"{told.platform}.factor", factor)
         if lineage is not None and node is not None and not node.session:

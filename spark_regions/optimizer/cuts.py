@@ -81,7 +81,9 @@ class Cuts:
         for number in plan.bottom_up():
             below = tuple(cut for child in plan.nodes[number].children for cut in found[child])
             whole = self._cut(number)
-            better = whole is not None and (self.always or whole.saving >= sum(cut.saving for cut in below))
+            # What stands above a cut is a stage of Spark's, however little it has to do.
+            least = sum(cut.saving for cut in below) - SHARED_STAGE_SECONDS * bool(below)
+            better = whole is not None and (self.always or whole.saving >= least)
             found[number] = (whole,) if whole is not None and better else below
         return found[plan.root]
 

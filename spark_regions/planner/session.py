@@ -228,10 +228,12 @@ class Session:
         laps("entries")
         run = self.follower.view(query.number, plan, step)
         entries = (*self.effects.persisted.entries(cores), *stored)
+        engine = engine_of(query.asked, self.graph.calibration, self.learning.engines)
+        if engine is not None:
+            query.engine_factor = engine.rates.factor
         return Question(
             plan, view, entries, rates, confs, query.cores, self.store.clock(), run, unordered, query.asked.subquery,
-            query.top, plain.seconds if plain else None, self.prices,
-            engine_of(query.asked, self.graph.calibration, self.learning.engines),
+            query.top, plain.seconds if plain else None, self.prices, engine,
         )  # fmt: skip
 
     def _answer(self, actions: Iterable[wire.Action], declines: Iterable[Decline]) -> Decision:
