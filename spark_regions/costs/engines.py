@@ -33,7 +33,7 @@ class EngineRates:
         """Of one statement, without the start.
 
         >>> round(EngineRates().seconds(300e6, 10e6, 1e6, 2), 2), round(EngineRates(factor=2.0).seconds(0, 0, 0, 2), 2)
-        (1.29, 0.06)
+        (0.81, 0.1)
         """
         busy = read_bytes / ENGINE_READ_BYTES_PER_SECOND + rows * ENGINE_SECONDS_PER_ROW
         handed_over = result_bytes / ENGINE_RESULT_BYTES_PER_SECOND

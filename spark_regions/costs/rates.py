@@ -61,8 +61,8 @@ TIE_SECONDS_PER_ROW = 1e-8
 puts aside, a task before its first row, a further stage, and a further sort key."""
 
 ENGINE_START_SECONDS = 0.4
-ENGINE_OVERHEAD_SECONDS = 0.03
-ENGINE_READ_BYTES_PER_SECOND = 150e6
+ENGINE_OVERHEAD_SECONDS = 0.05
+ENGINE_READ_BYTES_PER_SECOND = 300e6
 ENGINE_SECONDS_PER_ROW = 0.05e-6
 ENGINE_RESULT_BYTES_PER_SECOND = 100e6
 """Of another engine on this machine, by one core, before any statement was seen: its process and a statement; what it

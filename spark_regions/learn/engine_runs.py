@@ -42,7 +42,9 @@ class EngineRuns:
         if told.start_seconds > 0:
             self.graph.blend(f"{told.platform}.start", told.start_seconds)
         seconds = max(told.seconds - told.start_seconds, 0.0)
-        asked = next((each for each in query.actions if isinstance(each, Route) and each.node == told.node), None)
+        routes = [each for each in query.actions if isinstance(each, Route)]
+        # Several share the cores, and each waits for the others.
+        asked = routes[0] if len(routes) == 1 and routes[0].node == told.node else None
         before = query.engine_factor
         factor = observed_factor(before, asked.predicted_seconds, seconds) if asked is not None else None
         if factor is not None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from spark_regions.costs.guess import guessed, moves
-from spark_regions.costs.rates import MIN_BENEFIT_SECONDS, SHARED_STAGE_SECONDS
+from spark_regions.costs.rates import MIN_BENEFIT_SECONDS, SHARED_STAGE_SECONDS, STAGE_OVERHEAD_SECONDS
 from spark_regions.decision.draft import Draft
 from spark_regions.decision.question import Engine, Question
 from spark_regions.decision.values import Decline
@@ -151,20 +151,27 @@ class Cuts:
         seen = engine_seconds(node.signature.lineage, DUCKDB, self.question.view) if node.signature else None
         seconds = seen.value if seen is not None else self._by_rates(number, statement, size)
         start = 0.0 if self.engine.started else self.engine.rates.start_seconds
-        reason = "ENGINE" if number in self.draft.seconds else "ENGINE_UNSEEN"
+        reason = "ENGINE" if number in self.draft.inclusive_seconds else "ENGINE_UNSEEN"
         if self.always:
             reason = "ALWAYS"
         return Cut(number, statement, self._in_spark(number), seconds, start, found, size, reason)
 
     def _in_spark(self, number: int) -> Estimate:
-        """As drafted: with what is read, and of a subplan that is computed once for several places, its part."""
+        """As drafted: with what is read, and of a subplan that is computed once for several places, its part.
+
+        Of what the whole query was seen to take by the clock, a part has its share: operators are told by their tasks.
+        """
         plan, draft = self.question.plan, self.draft
         below = plan.under([number])
-        known = draft.seconds.get(number)
-        if known is None:
+        known, whole = draft.seconds.get(number), draft.seconds.get(plan.root)
+        if known is None or number not in draft.inclusive_seconds:
+            # What was seen of it is a part: what stands below it in other queries, too.
             task_seconds = sum(self._task_seconds[each] for each in below)
-            stages = len(below & self._moving) * SHARED_STAGE_SECONDS
-            known = Estimate(task_seconds / max(self.question.cores, 1) + stages, 0.0)
+            stages = len(below & self._moving) * STAGE_OVERHEAD_SECONDS
+            guess = Estimate(task_seconds / max(self.question.cores, 1) + stages, 0.0)
+            known = guess if known is None or known.value < guess.value else known
+        elif self.question.plain_seconds is not None and whole is not None and whole.value > 0 and not draft.loads:
+            known = replace(known, value=known.value * max(self.question.plain_seconds / whole.value, 1.0))
         shared = sum(each.saving / len(each.nodes) * len(below.intersection(each.nodes)) for each in draft.shares)
         return replace(known, value=max(known.value - shared, 0.0))
 

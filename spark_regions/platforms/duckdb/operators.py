@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spark_regions.platforms.duckdb.rows import ANY, Key, Rows, column
-from spark_regions.platforms.duckdb.text import ENGINE_TYPES
+from spark_regions.platforms.duckdb.text import ENGINE_TYPES, cast, engine_type
 from spark_regions.platforms.equivalents import Sql, Table, Translation, Unproven, subquery
 from spark_regions.platforms.typed import (
     FLOATING,
@@ -259,8 +259,12 @@ def relation(making: Making) -> Rows:
 
 def local_relation(making: Making) -> Rows:
     listed, output = making.args.rows, making.node.output
-    if not 0 < len(listed) <= MOST_ROWS or not output:
+    if len(listed) > MOST_ROWS or not output:
         raise Unproven("LOCAL_TOO_LARGE", f"{len(listed)} rows")
+    if not listed:
+        nulls = {each.id: Sql(cast("NULL", engine_type(each.type)), each.type) for each in output}
+        made = making.select(nulls, where=["false"])
+        return replace(made, items=("(VALUES (true)) AS v(nothing)",), exposed=frozenset({"nothing"}))
     texts = []
     for row in listed:
         values = [making.sql(each) for each in row]
