@@ -122,7 +122,7 @@ class Cuts:
     def _stopped(self, cut: Cut) -> tuple[str, str] | None:
         """Why the engine is not asked, whatever that would save."""
         question = self.question
-        if (cut.node, DUCKDB) in question.unordered:
+        if cut.node in self.engine.plan.in_order or (cut.node, DUCKDB) in question.unordered:
             return "ROW_ORDER", DUCKDB
         signature = question.plan.nodes[cut.node].signature
         if signature is not None:

@@ -97,12 +97,14 @@ class Node(Record, frozen=True):
 class TypedPlan(Record, frozen=True):
     """:param zone: of the session
     :param ansi: of the session; expressions have their own
+    :param in_order: nodes whose rows have to come in Spark's order
     """
 
     nodes: tuple[Node, ...]
     zone: str = "UTC"
     ansi: bool = True
     case_sensitive: bool = False
+    in_order: frozenset[int] = frozenset()
 
 
 def decode(text: str | bytes) -> TypedPlan:

@@ -106,11 +106,22 @@ class Rows:
         """
         if self.items == (name,):
             return self
-        sql = self.sql
+        shared, read = dict(self.shared), self
+        if self.raising and not self.behind and not self.plain:
+            # That filter would go down beside theirs, and be evaluated on rows that they leave out.
+            inner = f"{name}i"
+            shared[inner] = replace(self, columns=tuple(sorted(self.exposed))).sql
+            read = replace(self, items=(inner,), where=())
+        sql = read.sql
         if self.raising:
             sql = f"SELECT * FROM ({sql}) WHERE hash({', '.join(sorted(self.raising))}) IS NOT NULL"
         whole = replace(self, columns=self.names, items=(name,), exposed=frozenset(self.names), where=(), behind="")
-        return replace(whole, raising=frozenset(), shared={**self.shared, name: sql})
+        return replace(whole, raising=frozenset(), shared={**shared, name: sql})
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is made of all rows of something that is computed as a whole, or of a file."""
+        return len(self.items) == 1 and not self.where and self.items[0].isidentifier()
 
     def needs_order(self) -> None:
         """:raises Unproven: the order in which Spark has them is not known"""

@@ -47,8 +47,12 @@ private[regions] final case class TypedPlan(json: String, inputs: Map[Int, Engin
 
 private[regions] object TypedPlan {
 
-  /** None where no engine is wanted, where it could read nothing, or where there is too much to tell. */
-  def of(session: SparkSession, signed: SignedPlan): Option[TypedPlan] = {
+  /**
+   * None where no engine is wanted, where it could read nothing, or where there is too much to tell.
+   *
+   * @param unread whether nobody sees in which order the rows of a node come
+   */
+  def of(session: SparkSession, signed: SignedPlan, unread: SignedNode => Boolean): Option[TypedPlan] = {
     val conf = session.sessionState.conf
     val mostBytes = conf.getConf(RegionsConf.platformsMaxInputBytes)
     def readable(plan: LogicalPlan): Boolean = plan match {
@@ -62,7 +66,7 @@ private[regions] object TypedPlan {
     // What could not be signed at all is one node.
     val whole = signed.nodes.head.signature.isRight || signed.nodes.size > 1
     if (conf.getConf(RegionsConf.platforms) == "off" || !whole || !signed.nodes.exists(inside)) None
-    else apply(session, signed)
+    else apply(session, signed, unread)
   }
 
   /** Averages of short decimals, which Spark computes by doubles; the last digit may be another one than a decimal's. */
@@ -73,13 +77,17 @@ private[regions] object TypedPlan {
     } else plan
 
   /** None where there is too much to tell. */
-  def apply(session: SparkSession, signed: SignedPlan): Option[TypedPlan] =
+  def apply(
+      session: SparkSession,
+      signed: SignedPlan,
+      unread: SignedNode => Boolean = _ => true): Option[TypedPlan] =
     SQLConf.withExistingConf(session.sessionState.conf) {
       val conf = session.sessionState.conf
       try {
         val walk = new TypedWalk(session, signed)
         val told = record(
           "nodes" -> list(walk.nodes),
+          "inOrder" -> list(signed.nodes.filterNot(unread).map(node => Json.number(node.id))),
           "zone" -> text(conf.sessionLocalTimeZone),
           "ansi" -> Json.flag(conf.ansiEnabled),
           "caseSensitive" -> Json.flag(conf.caseSensitiveAnalysis)

@@ -89,7 +89,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
       order
     }
     notes.lap("written")(recorded(plan, signed))
-    val typed = notes.lap("typed")(typedPlan(signed))
+    val typed = notes.lap("typed")(typedPlan(signed, order))
     val applied =
       if (typed.isEmpty && !signed.nodes.exists(n => n.signature.isRight && n.children.nonEmpty)) None
       else if (conf.getConf(RegionsConf.plannerDeadline) == 0) {
@@ -124,9 +124,10 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
     if (subquery) SubquerySignature.leave(root, signed) else CachedPlan.leave(session, root, signed)
 
   /** For another engine, where there is one; without it a query is decided on as before. */
-  private def typedPlan(signed: SignedQuery): Option[TypedPlan] =
+  private def typedPlan(signed: SignedQuery, order: RowOrder): Option[TypedPlan] =
     if (runtime.engines.refusal.isDefined) None
-    else Guard(session.sparkContext.conf, "a typed plan", Option.empty[TypedPlan])(TypedPlan.of(session, signed))
+    else Guard(session.sparkContext.conf, "a typed plan", Option.empty[TypedPlan])(
+        TypedPlan.of(session, signed, order.unread))
 
   private def ask(signed: SignedQuery, order: RowOrder, typed: Option[TypedPlan]): Option[Applied] = {
     val cores = signed.nodes.flatMap(_.signature.toOption.map(_.core)).toSet

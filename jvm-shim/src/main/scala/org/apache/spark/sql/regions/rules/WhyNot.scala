@@ -50,7 +50,7 @@ object WhyNot {
   private def declines(session: SparkSession, runtime: RegionsRuntime, signed: SignedQuery): Map[Int, Refusal] = {
     val request =
       DecideRequest(session, runtime, runtime.nextQuery(), signed, Nil, Policy.mostOffers, Nil,
-        typed = TypedPlan.of(session, signed)).copy(mode = "observe")
+        typed = TypedPlan.of(session, signed, new RowOrder(session, signed).unread)).copy(mode = "observe")
     runtime.planner.request(request, DecideRequest.deadlineMillis(session, signed)) match {
       case Left(refusal) => Map(0 -> refusal)
       case Right(answer) =>
