@@ -50,6 +50,11 @@ QUERIES = {
     "distinct": "SELECT DISTINCT k, length(text) AS l FROM facts",
     "grouping sets": "SELECT k, p, count(*) AS n FROM facts GROUP BY GROUPING SETS ((k), (p), ())",
     "sorted": "SELECT id, text FROM facts WHERE v > 2900 ORDER BY text DESC, id",
+    "sorted by floating-point numbers": """SELECT id, x FROM (SELECT id, CASE id % 6 WHEN 0 THEN double('NaN')
+        WHEN 1 THEN -0.0D WHEN 2 THEN 0.0D WHEN 3 THEN double('Infinity') WHEN 4 THEN double('-Infinity')
+        ELSE id / 7D END AS x FROM facts) ORDER BY x DESC, id""",
+    "a condition that may raise": "SELECT id FROM facts WHERE k <> 0 AND v / k > 100",
+    "a value with a condition that may raise": "SELECT id, CASE WHEN k = 0 OR v / k > 100 THEN 1 END AS c FROM facts",
     "the first in an order": "SELECT id, text FROM facts ORDER BY text, id LIMIT 7",
     "rank": "SELECT k, id, rank() OVER (PARTITION BY k ORDER BY v DESC) AS r FROM facts",
     "of one partition": "SELECT p, sum(v) AS s FROM facts WHERE p = 'ü 1' GROUP BY p",
@@ -114,9 +119,18 @@ def test_same_rows(spark: SparkSession, folder: Path, plain: SparkSession, name:
     assert fallbacks(spark) == failed, "vacuous: Spark ran it after all"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT k, sum(v / (id - 500)) AS s, sum(9223372036854775807 - id + v) AS b FROM facts GROUP BY k",
+        "SELECT id FROM facts WHERE v / k > 100 AND k <> 0",
+        "SELECT id FROM facts WHERE v / k > 100 OR id < 2000",
+        "SELECT id, CASE WHEN v / k > 100 AND k <> 0 THEN 1 END AS c FROM facts",
+        "SELECT id, CASE WHEN NOT (v / k > 100 OR k IS NOT NULL) THEN 1 END AS c FROM facts",
+    ],
+)
 @pytest.mark.parametrize("ansi", ["true", "false"])
-def test_errors_are_sparks_own(spark: SparkSession, folder: Path, ansi: str) -> None:
-    text = "SELECT k, sum(v / (id - 500)) AS s, sum(9223372036854775807 - id + v) AS b FROM facts GROUP BY k"
+def test_errors_are_sparks_own(spark: SparkSession, folder: Path, text: str, ansi: str) -> None:
     both = [session_of(spark, folder, confs | {"spark.sql.ansi.enabled": ansi}) for confs in (PLAIN, ROUTED)]
     expected, found = (outcome(session.sql(text)) for session in both)
     assert difference(expected, found) is None

@@ -21,6 +21,8 @@ OPERATORS = {
     "EqualNullSafe": "IS NOT DISTINCT FROM",
 }
 LOGIC = {"And": "AND", "Or": "OR"}
+ENDS = {"And": "false", "Or": "true"}
+"""Of the left side, after which the right one is not evaluated."""
 
 
 def comparable(call: Call) -> None:
@@ -37,9 +39,14 @@ def _compare(call: Call) -> Sql:
 
 
 def _logic(call: Call) -> Sql:
+    """Where a side may raise, in Spark's order: DuckDB takes the sides of a condition in any."""
     call.needs_types({"BOOLEAN"})
     left, right = call.texts
-    return call.sql(f"({left} {LOGIC[call.expression.kind]} {right})")
+    both = f"({left} {LOGIC[call.expression.kind]} {right})"
+    if any(each.raises for each in call.args):
+        ends = ENDS[call.expression.kind]
+        both = f"(CASE WHEN {left} IS NOT DISTINCT FROM {ends} THEN {ends} ELSE {both} END)"
+    return call.sql(both)
 
 
 def _not(call: Call) -> Sql:

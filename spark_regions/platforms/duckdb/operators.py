@@ -139,8 +139,17 @@ class Making:
 
     def terms(self, order: Iterable[SortKey], rows: Rows) -> list[str]:
         keys = list(order)
-        texts = self.keys((each.child for each in keys), rows)
+        texts = [self.sort_key(each.child, rows) for each in keys]
         return [Key(text, each.ascending, each.nulls_first).term for text, each in zip(texts, keys, strict=True)]
+
+    def sort_key(self, expression: Expression, rows: Rows) -> str:
+        """Of floating-point numbers NaN comes last, and zeros of both signs are equal, in both (Radix::EncodeDouble).
+        What DuckDB has sorted by it makes of its keys again, so that a zero's sign is lost where it is one.
+        """
+        text = self.condition(expression, rows)
+        if expression.type not in FLOATING:
+            return text
+        return f"CASE WHEN {text} = 0 THEN {cast('0', engine_type(expression.type))} ELSE {text} END"
 
     def select(
         self, columns: Mapping[str, Sql], *inputs: Rows, where: Iterable[str] = (), behind: str = "", **changes: Any
@@ -294,10 +303,20 @@ def project(making: Making) -> Rows:
 
 
 def keep(making: Making) -> Rows:
+    """A condition that may raise is computed of each row first."""
     rows = making.only()
     if making.args.condition is None:
         raise Unproven("NOT_IN_TABLE", "Filter without a condition")
-    return making.over(rows, [making.condition(making.args.condition, rows)])
+    condition = making.sql(making.args.condition, rows)
+    if not condition.raises:
+        return making.over(rows, [condition.text])
+    name = f"b{making.node.id}"
+    making.raises = True
+    tested = making.over(
+        rows, columns=(*rows.opened.names, f"{condition.text} AS {name}"), raising=frozenset({name})
+    )  # fmt: skip
+    whole = making.add(tested.materialized(f"y{making.node.id}"))
+    return making.over(replace(whole, exposed=whole.exposed | {name}), [name])
 
 
 def aggregate(making: Making) -> Rows:
@@ -538,10 +557,11 @@ def sort(making: Making) -> Rows:
     order: list[Key] = []
     for at, each in enumerate(making.args.order):
         try:
-            (text,) = making.keys([each.child], rows)
+            text = making.sort_key(each.child, rows)
         except Unproven as refusal:
             return replace(rows, order=(), disorder=refusal)
-        name = text if each.child.kind == "AttributeReference" else f"k{making.node.id}_{at}"
+        plain = each.child.kind == "AttributeReference" and each.child.type not in FLOATING
+        name = text if plain else f"k{making.node.id}_{at}"
         more += [f"{text} AS {name}"] * (name != text)
         order.append(Key(name, each.ascending, each.nulls_first))
     found = replace(rows.opened, order=(), disorder=None)
