@@ -54,6 +54,7 @@ QUERIES = {
         WHEN 1 THEN -0.0D WHEN 2 THEN 0.0D WHEN 3 THEN double('Infinity') WHEN 4 THEN double('-Infinity')
         ELSE id / 7D END AS x FROM facts) ORDER BY x DESC, id""",
     "a condition that may raise": "SELECT id FROM facts WHERE k <> 0 AND v / k > 100",
+    "a join on what may raise": "SELECT f.id, n.name FROM facts f JOIN names n ON f.k = n.k AND f.v / (n.k + 1) > n.k",
     "a value with a condition that may raise": "SELECT id, CASE WHEN k = 0 OR v / k > 100 THEN 1 END AS c FROM facts",
     "the first in an order": "SELECT id, text FROM facts ORDER BY text, id LIMIT 7",
     "rank": "SELECT k, id, rank() OVER (PARTITION BY k ORDER BY v DESC) AS r FROM facts",
@@ -125,6 +126,7 @@ def test_same_rows(spark: SparkSession, folder: Path, plain: SparkSession, name:
         "SELECT k, sum(v / (id - 500)) AS s, sum(9223372036854775807 - id + v) AS b FROM facts GROUP BY k",
         "SELECT id FROM facts WHERE v / k > 100 AND k <> 0",
         "SELECT id FROM facts WHERE v / k > 100 OR id < 2000",
+        "SELECT f.id, g.id FROM facts f JOIN facts g ON f.id = g.id AND f.v / g.k > 1 AND g.k <> 0",
         "SELECT id, CASE WHEN v / k > 100 AND k <> 0 THEN 1 END AS c FROM facts",
         "SELECT id, CASE WHEN NOT (v / k > 100 OR k IS NOT NULL) THEN 1 END AS c FROM facts",
     ],

@@ -11,8 +11,9 @@ proven of operators, from the sources of both:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any
 
 from spark_regions.platforms.duckdb.rows import ANY, Key, Rows, column
@@ -303,18 +304,19 @@ def project(making: Making) -> Rows:
 
 
 def keep(making: Making) -> Rows:
-    """A condition that may raise is computed of each row first."""
-    rows = making.only()
     if making.args.condition is None:
         raise Unproven("NOT_IN_TABLE", "Filter without a condition")
-    condition = making.sql(making.args.condition, rows)
-    if not condition.raises:
-        return making.over(rows, [condition.text])
+    return _where(making, making.only(), making.args.condition)
+
+
+def _where(making: Making, rows: Rows, condition: Expression) -> Rows:
+    """Rows for which it is true. Where it may raise, it is computed of each row first."""
+    found = making.sql(condition, rows)
+    if not found.raises:
+        return making.over(rows, [found.text])
     name = f"b{making.node.id}"
     making.raises = True
-    tested = making.over(
-        rows, columns=(*rows.opened.names, f"{condition.text} AS {name}"), raising=frozenset({name})
-    )  # fmt: skip
+    tested = making.over(rows, columns=(*rows.opened.names, f"{found.text} AS {name}"), raising=frozenset({name}))
     whole = making.add(tested.materialized(f"y{making.node.id}"))
     return making.over(replace(whole, exposed=whole.exposed | {name}), [name])
 
@@ -426,6 +428,8 @@ def join(making: Making) -> Rows:
         left, right = left.closed, right.closed
     kind, condition = making.args.kind, making.args.condition
     parts = conjuncts(condition)
+    if kind == "Inner" and condition is not None and making.sql(condition, left, right).raises:
+        return _joined_then_tested(making, parts, left, right)
     on = making.condition(condition, left, right) if condition is not None else "true"
     sides = passed(left), passed(right)
     if kind in ("Inner", "Cross"):
@@ -449,6 +453,17 @@ def join(making: Making) -> Rows:
         exists = Sql(f"EXISTS (SELECT 1 FROM {right.source} WHERE {on})", "BOOLEAN")
         return making.select(sides[0] | {making.args.exists: exists}, left, unique=left.unique)
     raise Unproven("NOT_IN_TABLE", f"{kind} join")
+
+
+def _joined_then_tested(making: Making, parts: Sequence[Expression], left: Rows, right: Rows) -> Rows:
+    """Spark evaluates the rest of a condition, in its order, on pairs with equal keys."""
+    keys = [each for each in parts if each.kind in ("EqualTo", "EqualNullSafe")]
+    if not keys:
+        raise Unproven("MAY_RAISE", "a join without equal keys")
+    on = [making.condition(each, left, right) for each in keys]
+    joined = making.select(passed(left) | passed(right), left, right, where=on)
+    rest = [each for each in parts if each not in keys]
+    return _where(making, joined, reduce(lambda one, other: Expression("And", "BOOLEAN", children=(one, other)), rest))
 
 
 OUTER = {"LeftOuter": "LEFT", "RightOuter": "RIGHT", "FullOuter": "FULL"}

@@ -131,7 +131,8 @@ class Statements:
 
     def _repeated(self, twins: Mapping[int, Hashable]) -> Iterator[int]:
         """Nodes whose rows the plan has elsewhere, and more often than those of what is above: worth computing once
-        where rows are grouped or joined for them.
+        where rows are grouped for them. A join that is computed by itself is one that DuckDB cannot order with those
+        above: its rows may be many more than what these leave.
         """
         nodes = self.known.nodes
         times = Counter(twins[each] for each in twins if each in nodes)
@@ -139,7 +140,7 @@ class Statements:
         for number in nodes.keys() & twins.keys():
             above = times.get(twins.get(parents.get(number, -1)), 0)
             if times[twins[number]] > max(above, 1) and any(
-                nodes[each].operator in ("Aggregate", "Join", "Window") for each in bottom_up(nodes, number)
+                nodes[each].operator in ("Aggregate", "Window") for each in bottom_up(nodes, number)
             ):
                 yield number
 
