@@ -465,13 +465,22 @@ def while_it_writes(folder: Path, recycle_dir: Path) -> list[int]:
     return [awaited(lambda: next((each for each in executors(folder) if writes(each, recycle_dir)), None))]
 
 
+def runs_a_task(executor: int) -> bool:
+    """Whether it has begun more tasks than it has ended, by its own log."""
+    try:
+        log = Path(f"/proc/{executor}/cwd/stderr").read_text()
+    except OSError:  # it has ended
+        return False
+    return log.count("Executor: Running task") > log.count("Executor: Finished task")
+
+
 def while_it_holds_rows(folder: Path, recycle_dir: Path) -> list[int]:
     """The entry's directory is made when the last stage begins, whose tasks take some seconds for their rows.
 
     Both executors: there may be one task alone.
     """
     awaited(lambda: len(list(recycle_dir.glob("v1/*/data/*"))))
-    time.sleep(1.5)
+    awaited(lambda: any(runs_a_task(each) for each in executors(folder)))
     assert data_files(recycle_dir) == []
     return executors(folder)
 
