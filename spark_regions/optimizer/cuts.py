@@ -63,7 +63,7 @@ class Cuts:
         seen = {n: rows(node.signature.lineage, view) for n, node in plan.nodes.items() if node.signature}
         self._rows = guessed_rows(plan, known={n: found.value for n, found in seen.items() if found is not None})
         self._task_seconds = guessed(plan).task_seconds
-        kept = {each.node for each in (*draft.keeps, *draft.persists)}
+        kept = {each.node for each in draft.keeps} | {each.node for each in draft.persists}
         kept |= {candidate.node for candidate, _ in draft.stores if candidate.ref is not None}
         kept |= {number for number in draft.loads if draft.matches[number].entry.persisted}
         # What is kept stays as it is, and what is read or stood in for does not run.

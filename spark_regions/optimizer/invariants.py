@@ -52,7 +52,7 @@ def violation(question: Question, draft: Draft) -> str | None:
     if unknown:
         return f"nodes {unknown} are loaded without an entry or a saving"
     routed = [each.node for each in draft.routes]
-    inside = plan.under(routed)
-    lost = inside & {*draft.loads, *shared, *(node for node, _ in made)} - ({*routed} & {*draft.stored})
+    computed = plan.under(routed)
+    lost = computed & {*draft.loads, *shared, *(node for node, _ in made)} - ({*routed} & {*draft.stored})
     lost |= {node for node in routed if not plan.above([node]).isdisjoint(routed)}
     return f"nodes {sorted(lost)} are acted on where another engine computes the rows" if lost else None

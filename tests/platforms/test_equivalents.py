@@ -243,7 +243,7 @@ WRONG = [
 @pytest.mark.parametrize(("kind", "text", "example"), WRONG)
 def test_a_wrong_entry_is_found(lab: Lab, kind: str, text: str, example: Example) -> None:
     wrong = planted(kind, text)
-    with pytest.raises(AssertionError, match="differ|raises in Spark alone"):
+    with pytest.raises(AssertionError, match=r"differ|raises in Spark alone"):
         check(lab, wrong, example, True, {**TABLE, kind: (wrong,)})
 
 

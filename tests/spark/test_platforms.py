@@ -1,4 +1,4 @@
-"""Parts of a query that another engine computes: the rows are plain Spark's, and so are errors, cancels and changes of files.
+"""Parts of a query that another engine computes: the rows are plain Spark's, and so are errors, cancels, changed files.
 
 What is proven of single expressions has its tests in tests/platforms.
 """
@@ -138,7 +138,9 @@ def test_errors_are_sparks_own(spark: SparkSession, folder: Path, text: str, ans
     assert difference(expected, found) is None
 
 
-def test_a_limit_without_an_order_is_left_to_spark(spark: SparkSession, plain: SparkSession, routed: SparkSession) -> None:
+def test_a_limit_without_an_order_is_left_to_spark(
+    spark: SparkSession, plain: SparkSession, routed: SparkSession
+) -> None:
     text = "SELECT id, text FROM facts WHERE v % 2 = 0 LIMIT 5"
     before = routes(spark)
     assert routed.sql(text).collect() == plain.sql(text).collect()

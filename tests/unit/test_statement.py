@@ -434,7 +434,9 @@ def test_a_condition_that_may_raise_is_computed_of_each_row():
     condition = call("EqualTo", BOOLEAN, call("Remainder", INT, literal(1), ref(V), evalMode="ANSI"), literal(0))
     found = statements(node(0, "Filter", (1,), (K, V, S), condition=condition), scan(1)).cut(0)
     assert found.disabled == SKIPPING
-    assert "AS b0 FROM" in found.sql and "hash(b0) IS NOT NULL" in found.sql and found.sql.endswith(" FROM y0 WHERE b0)")
+    assert (
+        "AS b0 FROM" in found.sql and "hash(b0) IS NOT NULL" in found.sql and found.sql.endswith(" FROM y0 WHERE b0)")
+    )
 
 
 @pytest.mark.parametrize(

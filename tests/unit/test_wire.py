@@ -133,5 +133,7 @@ MANIFESTS = (
     "WhyNot.scala",
     "RegionsConf.scala",
     "SourceDigest.scala",
+    "TypedExpression.scala",
 )
-"""Files with keys of their own: what lies beside a stored result, what Python calls, confs, options of a source."""
+"""Files with keys of their own: what lies beside a stored result, what Python calls, confs, options of a source, and
+what an expression was made with."""

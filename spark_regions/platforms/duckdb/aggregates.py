@@ -256,8 +256,10 @@ def _decimal_average(call: Call) -> Sql:
     (precision, scale), (_, digits) = known, result
     total, count = _average_parts(call)
     text = quotient(
-        call, unscaled(total, min(precision + SUM_DIGITS, MAX_PRECISION), scale), cast(count, "HUGEINT"), digits + 1 -
-        scale
+        call,
+        unscaled(total, min(precision + SUM_DIGITS, MAX_PRECISION), scale),
+        cast(count, "HUGEINT"),
+        digits + 1 - scale,
     )
     return call.sql(text, raises=call.ansi and precision + SUM_DIGITS > MAX_PRECISION)
 

@@ -191,28 +191,33 @@ EQUIVALENTS = (
         "an integer or a boolean to another, or to a floating-point number",
         "narrower integers are checked in DuckDB (TryCastWithOverflowCheck); doubles and floats are the nearest in "
         "C++ and the JVM; true is 1, and any number but 0 true",
-        _examples(
-            ("INT", "BIGINT"),
-            ("BIGINT", "INT"),
-            ("INT", "TINYINT"),
-            ("BIGINT", "DOUBLE"),
-            ("BIGINT", "FLOAT"),
-            ("INT", "BOOLEAN"),
-            ("BOOLEAN", "INT"),
-        )
-        + (Example("CAST({0} AS INT) = 5", ("BIGINT",)), Example("CAST({0} AS TINYINT) IN (5, 7)", ("INT",))),
+        (
+            *_examples(
+                ("INT", "BIGINT"),
+                ("BIGINT", "INT"),
+                ("INT", "TINYINT"),
+                ("BIGINT", "DOUBLE"),
+                ("BIGINT", "FLOAT"),
+                ("INT", "BOOLEAN"),
+                ("BOOLEAN", "INT"),
+            ),
+            Example("CAST({0} AS INT) = 5", ("BIGINT",)),
+            Example("CAST({0} AS TINYINT) IN (5, 7)", ("INT",)),
+        ),
         _integer,
     ),
     _entry(
         "an integer to a decimal",
         "the number itself, or too many digits, on which DuckDB raises (StandardNumericToDecimalCast)",
-        _examples(
-            ("INT", "DECIMAL(10,0)"),
-            ("INT", "DECIMAL(7,2)"),
-            ("BIGINT", "DECIMAL(20,0)"),
-            ("BIGINT", "DECIMAL(38,20)"),
-        )
-        + (Example("CAST({0} AS DECIMAL(5,0)) < 7", ("INT",)),),
+        (
+            *_examples(
+                ("INT", "DECIMAL(10,0)"),
+                ("INT", "DECIMAL(7,2)"),
+                ("BIGINT", "DECIMAL(20,0)"),
+                ("BIGINT", "DECIMAL(38,20)"),
+            ),
+            Example("CAST({0} AS DECIMAL(5,0)) < 7", ("INT",)),
+        ),
         _integer_to_decimal,
     ),
     _entry(
@@ -231,25 +236,29 @@ EQUIVALENTS = (
     _entry(
         "a decimal to a decimal",
         "half up, away from zero, in both (Decimal.changePrecision; DecimalScaleDownOperator)",
-        _examples(
-            ("DECIMAL(7,2)", "DECIMAL(12,4)"),
-            ("DECIMAL(7,2)", "DECIMAL(6,1)"),
-            ("DECIMAL(38,10)", "DECIMAL(20,2)"),
-            ("DECIMAL(18,18)", "DECIMAL(18,9)"),
-        )
-        + (Example("CAST({0} AS DECIMAL(4,2)) > 5", ("DECIMAL(7,2)",)),),
+        (
+            *_examples(
+                ("DECIMAL(7,2)", "DECIMAL(12,4)"),
+                ("DECIMAL(7,2)", "DECIMAL(6,1)"),
+                ("DECIMAL(38,10)", "DECIMAL(20,2)"),
+                ("DECIMAL(18,18)", "DECIMAL(18,9)"),
+            ),
+            Example("CAST({0} AS DECIMAL(4,2)) > 5", ("DECIMAL(7,2)",)),
+        ),
         _decimal,
     ),
     _entry(
         "a decimal to an integer",
         "the fraction is cut off in both",
-        _examples(
-            ("DECIMAL(7,2)", "INT"),
-            ("DECIMAL(17,2)", "INT"),
-            ("DECIMAL(38,10)", "BIGINT"),
-            ("DECIMAL(7,2)", "TINYINT"),
-        )
-        + (Example("CAST({0} AS TINYINT) = 5", ("DECIMAL(7,2)",)),),
+        (
+            *_examples(
+                ("DECIMAL(7,2)", "INT"),
+                ("DECIMAL(17,2)", "INT"),
+                ("DECIMAL(38,10)", "BIGINT"),
+                ("DECIMAL(7,2)", "TINYINT"),
+            ),
+            Example("CAST({0} AS TINYINT) = 5", ("DECIMAL(7,2)",)),
+        ),
         _decimal_to_integer,
     ),
     _entry(

@@ -11,7 +11,7 @@ import datetime
 from spark_regions.platforms.duckdb.comparison import comparable
 from spark_regions.platforms.duckdb.text import cast, constant, engine_type, quoted
 from spark_regions.platforms.equivalents import Call, Equivalent, Example, Sql
-from spark_regions.platforms.typed import FLOATING, decimal_of
+from spark_regions.platforms.typed import FLOATING
 
 FAMILY = "conditional"
 EPOCH = datetime.datetime(1970, 1, 1)

@@ -96,7 +96,7 @@ def _round(call: Call) -> Sql:
     _ = call.ansi
     (p1, s1), (precision, scale) = _decimals_of_first(call)
     digits = int(call.literal(1))
-    call.needs(0 <= digits and scale == min(digits, s1), f"to {digits} digits")
+    call.needs(digits >= 0 and scale == min(digits, s1), f"to {digits} digits")
     return call.sql(cast(call.texts[0], call.type), raises=call.ansi and precision - scale <= p1 - s1 and scale < s1)
 
 

@@ -281,12 +281,13 @@ class Engine:
         self._prepare()
 
     def _prepare(self) -> None:
-        database = self._new()
+        made = self._new()
         with self._lock:
-            if self._spare is None:
-                self._spare, database = database, None
-        if database is not None:
-            database.close()
+            needed = self._spare is None
+            if needed:
+                self._spare = made
+        if not needed:
+            made.close()
 
     def _new(self) -> Database:
         return Database(self._home / str(next(self._numbers)), self._temp_bytes)

@@ -1,4 +1,4 @@
-"""The far end of an engine's connections for the shim's tests: a statement is what to answer, as base64, after what to do."""
+"""The far end of an engine's connections, for the shim's tests: a statement says what to do, and to answer (base64)."""
 
 import base64
 import json

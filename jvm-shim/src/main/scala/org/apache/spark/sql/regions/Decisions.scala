@@ -151,6 +151,7 @@ object Counters {
   val verified = "verified"
   val differences = "differences"
   val names: Seq[String] =
-    Seq(queries, plansChanged, misses, loads, stores, persists, recalls, shares, routes, commits, abandons, declines, fallbacks,
+    Seq(queries, plansChanged, misses, loads, stores, persists, recalls, shares, routes, commits, abandons, declines,
+      fallbacks,
       skewRepairs, verified, differences)
 }

@@ -58,7 +58,10 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
           command = PlannerPython.command(sc.conf, module = "spark_regions.platforms.duckdb"),
           version = Shim.version,
           confs = RegionsRuntime.startupConfs(sc),
-          hello = RegionsRuntime.hello(sc, _)))))
+          hello = RegionsRuntime.hello(sc,
+            _)
+        ))
+    ))
   val metrics = new RegionsSource(counters, events.savings, state, () => events.dropped)
   val stageTimes = new StageTimes(1000)
   val stageLoads = new StageLoads(1000)

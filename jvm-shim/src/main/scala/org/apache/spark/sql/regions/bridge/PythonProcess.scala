@@ -54,7 +54,9 @@ final class PythonProcess(process: Process, errors: StderrLog, kind: ProcessKind
    */
   def greet(greeting: Greeting, timeoutMillis: Long): Started = {
     try send(greeting)
-    catch { case _: IOException => /* it ended at once: reading the port says why */ }
+    catch {
+      case _: IOException => /* it ended at once: reading the port says why */
+    }
     val answer = readPort(timeoutMillis)
     checkVersion(greeting.version, answer.version)
     answer

@@ -18,13 +18,7 @@ import org.apache.spark.sql.catalyst.expressions.{
 import org.apache.spark.sql.catalyst.optimizer.{DecimalAggregates, RewritePredicateSubquery}
 import org.apache.spark.sql.catalyst.plans.{ExistenceJoin, JoinType}
 import org.apache.spark.sql.catalyst.plans.logical._
-import org.apache.spark.sql.catalyst.trees.TreePattern.{
-  AVERAGE,
-  EXISTS_SUBQUERY,
-  LIST_SUBQUERY,
-  PLAN_EXPRESSION,
-  SUM
-}
+import org.apache.spark.sql.catalyst.trees.TreePattern.{AVERAGE, EXISTS_SUBQUERY, LIST_SUBQUERY, PLAN_EXPRESSION, SUM}
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.datasources.LogicalRelation
 import org.apache.spark.sql.internal.SQLConf
@@ -127,10 +121,11 @@ private final class TypedWalk(session: SparkSession, signed: SignedPlan) {
     case _ =>
       val asked = new PlanIds()
       if (plan.containsPattern(PLAN_EXPRESSION))
-        plan.expressions.foreach(_.foreach {
-          case subquery: SubqueryExpression => asked.computeIfAbsent(subquery.plan, _ => Int.box(number()))
-          case _ =>
-        })
+        plan.expressions.foreach(
+          _.foreach {
+            case subquery: SubqueryExpression => asked.computeIfAbsent(subquery.plan, _ => Int.box(number()))
+            case _ =>
+          })
       val below = plan.children.map(_ => number())
       add(id, plan, below, asked, readable = true)
       below.zip(plan.children).foreach { case (child, its) => inside(child, its) }
@@ -193,8 +188,9 @@ private final class TypedWalk(session: SparkSession, signed: SignedPlan) {
       case _: LogicalRelation => record()
       case local: LocalRelation if local.data.size <= TypedWalk.mostRows =>
         val types = local.output.map(_.dataType)
-        record("rows" -> list(local.data.map(row =>
-          list(types.zipWithIndex.map { case (dataType, i) => told(Literal(row.get(i, dataType), dataType)) }))))
+        record("rows" -> list(
+          local.data.map(row =>
+            list(types.zipWithIndex.map { case (dataType, i) => told(Literal(row.get(i, dataType), dataType)) }))))
       case Project(columns, _) => record("list" -> all(columns))
       case Filter(condition, _) => filter(told, condition)
       case Aggregate(keys, columns, _, _) => record("keys" -> all(keys), "list" -> all(columns))
@@ -219,13 +215,14 @@ private final class TypedWalk(session: SparkSession, signed: SignedPlan) {
       "id" -> Json.number(id),
       "operator" -> text(if (known.isDefined) plan.getClass.getSimpleName else plan.getClass.getName),
       "children" -> list((below ++ roots).distinct.map(child => Json.number(child))),
-      "output" -> list(plan.output.map { a =>
-        record(
-          "id" -> text(a.exprId.id.toString),
-          "name" -> text(a.name),
-          "type" -> text(a.dataType.sql),
-          "nullable" -> Json.flag(a.nullable))
-      }),
+      "output" -> list(
+        plan.output.map { a =>
+          record(
+            "id" -> text(a.exprId.id.toString),
+            "name" -> text(a.name),
+            "type" -> text(a.dataType.sql),
+            "nullable" -> Json.flag(a.nullable))
+        }),
       "args" -> args
     )
   }
@@ -236,12 +233,13 @@ private final class TypedWalk(session: SparkSession, signed: SignedPlan) {
     record("condition" -> told(plain.reduceOption(And).getOrElse(Literal.TrueLiteral)))
   }
 
-  private def order(told: Expression => JsonNode, order: Seq[SortOrder]): JsonNode = list(order.map { key =>
-    record(
-      "child" -> told(key.child),
-      "ascending" -> Json.flag(key.isAscending),
-      "nullsFirst" -> Json.flag(key.nullOrdering == NullsFirst))
-  })
+  private def order(told: Expression => JsonNode, order: Seq[SortOrder]): JsonNode = list(
+    order.map { key =>
+      record(
+        "child" -> told(key.child),
+        "ascending" -> Json.flag(key.isAscending),
+        "nullsFirst" -> Json.flag(key.nullOrdering == NullsFirst))
+    })
 
   private def join(told: Expression => JsonNode, join: Join): JsonNode = {
     val args = record("kind" -> text(TypedWalk.kind(join.joinType)))
@@ -258,16 +256,18 @@ private final class TypedWalk(session: SparkSession, signed: SignedPlan) {
       inputs(id) = input
       val types = input.partition.fields.map(_.dataType).toSeq
       record(
-        "files" -> list(input.files.map { file =>
-          record(
-            "path" -> text(file.path),
-            "bytes" -> Json.number(file.bytes),
-            "modified" -> Json.number(file.modified),
-            "values" -> list(types.zipWithIndex.map { case (dataType, i) =>
-              told(Literal(file.values.get(i, dataType), dataType))
-            })
-          )
-        }),
+        "files" -> list(
+          input.files.map { file =>
+            record(
+              "path" -> text(file.path),
+              "bytes" -> Json.number(file.bytes),
+              "modified" -> Json.number(file.modified),
+              "values" -> list(
+                types.zipWithIndex.map { case (dataType, i) =>
+                  told(Literal(file.values.get(i, dataType), dataType))
+                })
+            )
+          }),
         "columns" -> list(relation.output.map(_.name).filterNot(input.partition.fieldNames.contains).map(text)),
         "partition" -> list(input.partition.fieldNames.toSeq.map(text))
       )

@@ -127,7 +127,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
   private def typedPlan(signed: SignedQuery, order: RowOrder): Option[TypedPlan] =
     if (runtime.engines.refusal.isDefined) None
     else Guard(session.sparkContext.conf, "a typed plan", Option.empty[TypedPlan])(
-        TypedPlan.of(session, signed, order.unread))
+      TypedPlan.of(session, signed, order.unread))
 
   private def ask(signed: SignedQuery, order: RowOrder, typed: Option[TypedPlan]): Option[Applied] = {
     val cores = signed.nodes.flatMap(_.signature.toOption.map(_.core)).toSet

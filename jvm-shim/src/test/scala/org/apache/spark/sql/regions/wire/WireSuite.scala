@@ -22,7 +22,8 @@ class WireSuite extends munit.FunSuite {
     "Greeting" -> Greeting.codec,
     "Started" -> Started.codec,
     "EngineRequest" -> EngineRequest.codec,
-    "EngineAnswer" -> EngineAnswer.codec)
+    "EngineAnswer" -> EngineAnswer.codec
+  )
 
   private def samples: Seq[(String, ObjectNode)] = for {
     kind <- fixtures.properties.asScala.toSeq

@@ -68,10 +68,11 @@ private[rules] object RouteApplier extends ActionApplier[wire.Route] {
     val rebase = found.flatMap(_._2).map(_.rebase).distinct
     val bytes = found.flatMap(_._2).map(_.bytes).sum
     for {
-      tables <- all(found.map {
-        case (table, Some(input)) => input.table(table.columns, table.partition).map(table.name -> _)
-        case (table, None) => Left(Refusal("NOT_COVERED", table.name))
-      })
+      tables <- all(
+        found.map {
+          case (table, Some(input)) => input.table(table.columns, table.partition).map(table.name -> _)
+          case (table, None) => Left(Refusal("NOT_COVERED", table.name))
+        })
       _ <- Either.cond(
         bytes <= conf.getConf(RegionsConf.platformsMaxInputBytes), (), Refusal("INPUT_TOO_LARGE", bytes.toString))
       // One setting for all files of a statement.
@@ -91,13 +92,14 @@ private[rules] object RouteApplier extends ActionApplier[wire.Route] {
 
   /** What the statement gives, in attributes of its own. */
   private def columns(action: wire.Route): Either[Refusal, Seq[Attribute]] =
-    all(action.columns.zipWithIndex.map { case (column, i) =>
-      // A session may take this name for another type.
-      val dataType =
-        if (column.dataType == TimestampType.sql) TimestampType else CatalystSqlParser.parseDataType(column.dataType)
-      if (plain(dataType)) Right(AttributeReference(s"c$i", dataType)())
-      else Left(Refusal("TYPE_NOT_STORABLE", column.dataType))
-    })
+    all(
+      action.columns.zipWithIndex.map { case (column, i) =>
+        // A session may take this name for another type.
+        val dataType =
+          if (column.dataType == TimestampType.sql) TimestampType else CatalystSqlParser.parseDataType(column.dataType)
+        if (plain(dataType)) Right(AttributeReference(s"c$i", dataType)())
+        else Left(Refusal("TYPE_NOT_STORABLE", column.dataType))
+      })
 
   /** Of what Spark's ArrowColumnVector reads in one form. */
   private def plain(dataType: DataType): Boolean = dataType match {
@@ -115,10 +117,11 @@ private[rules] object RouteApplier extends ActionApplier[wire.Route] {
     val found = TypedPlan.asRun(node.plan) match {
       case aggregate: Aggregate if action.finish.nonEmpty => finished(aggregate, action, columns)
       case _ if action.finish.nonEmpty => Left(Refusal("NOT_COVERED", node.operator))
-      case other => all(other.output.map { attribute =>
-          named.get(attribute.exprId.id.toString).toRight(Refusal("NOT_COVERED", attribute.name))
-            .map(Alias(_, attribute.name)(attribute.exprId, attribute.qualifier, Some(attribute.metadata)))
-        })
+      case other => all(
+          other.output.map { attribute =>
+            named.get(attribute.exprId.id.toString).toRight(Refusal("NOT_COVERED", attribute.name))
+              .map(Alias(_, attribute.name)(attribute.exprId, attribute.qualifier, Some(attribute.metadata)))
+          })
     }
     found.flatMap { values =>
       val misfit = values.zip(node.plan.output).find { case (value, a) => value.dataType != a.dataType }
@@ -142,7 +145,9 @@ private[rules] object RouteApplier extends ActionApplier[wire.Route] {
       values = aggregate.aggregateExpressions.map(over(_, calls, known, keys.zip(columns)))
       _ <- Either.cond(
         values.forall(own => own.deterministic && !own.exists(apart) && own.references.subsetOf(AttributeSet(columns))),
-        (), Refusal("NOT_COVERED", "an expression of the result"))
+        (),
+        Refusal("NOT_COVERED", "an expression of the result")
+      )
     } yield values
   }
 
