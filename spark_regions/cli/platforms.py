@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="An object.")
 def platforms(table: bool, as_json: bool) -> None:
     """Other engines that can compute parts of a query: whether they are installed, and what they have of Spark."""
-    from spark_regions.platforms.duckdb import EQUIVALENTS, PROVEN
+    from spark_regions.platforms.duckdb import EQUIVALENTS
     from spark_regions.platforms.duckdb.operators import OPERATORS
-    from spark_regions.platforms.installed import installed_version, usable
+    from spark_regions.platforms.installed import PROVEN, installed_version, usable
 
     record: dict[str, Any] = {
         "name": "duckdb",

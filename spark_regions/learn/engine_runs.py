@@ -18,13 +18,11 @@ PASSING = frozenset({"CANCELLED", "INPUT_CHANGED", "ENGINE_DOWN"})
 class EngineRuns:
     """Of one application.
 
-    :ivar started: whether the engine's process runs
     :ivar refused: lineages that it is not asked for again, with why
     """
 
     def __init__(self, graph: OperatorGraph) -> None:
         self.graph = graph
-        self.started = False
         self.refused: dict[str, Why] = {}
 
     def ran(self, told: RanRoute, query: OpenQuery) -> None:
@@ -32,13 +30,11 @@ class EngineRuns:
         node = query.plan.nodes.get(told.node)
         lineage = node.signature.lineage if node is not None and node.signature is not None else None
         if told.refusal is not None:
-            self.started &= told.refusal.code != "ENGINE_DOWN"
             if lineage is not None and told.refusal.code not in PASSING:
                 self.refused[lineage] = told.refusal
                 if len(self.refused) > MAX_OPEN:
                     del self.refused[next(iter(self.refused))]
             return
-        self.started = True
         if told.start_seconds > 0:
             self.graph.blend(f"{told.platform}.start", told.start_seconds)
         seconds = max(told.seconds - told.start_seconds, 0.0)

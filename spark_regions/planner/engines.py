@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from spark_regions.costs.engines import engine_rates
 from spark_regions.decision.question import Engine
 from spark_regions.learn.engine_runs import EngineRuns
-from spark_regions.platforms.installed import usable
+from spark_regions.platforms.installed import usable_engines
 from spark_regions.platforms.typed import decode
 from spark_regions.wire.messages import Decide
 
@@ -19,6 +19,6 @@ def engine_of(asked: Decide, calibration: Mapping[str, float], runs: EngineRuns)
 
     :raises InvalidRequest: the plan that it tells is none
     """
-    if asked.typed is None or (asked.confs.platforms == "auto" and not usable()):
+    if asked.typed is None or (asked.confs.platforms == "auto" and not usable_engines()):
         return None
-    return Engine(decode(asked.typed), engine_rates(calibration, DUCKDB), runs.started, dict(runs.refused))
+    return Engine(decode(asked.typed), engine_rates(calibration, DUCKDB), asked.engine_up, dict(runs.refused))

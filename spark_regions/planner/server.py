@@ -42,8 +42,8 @@ class Planning:
         gc.collect()
         gc.freeze()
 
-    def hello(self, message: Hello) -> None:
-        self._service.hello(message)
+    def hello(self, message: Hello) -> tuple[str, ...]:
+        return self._service.hello(message)
 
     def converse(self, connection: socket.socket) -> None:
         try:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import cache
 from importlib import metadata
 
-from spark_regions.platforms.duckdb import PROVEN
+PROVEN = ("1.5",)
+"""Minor versions of DuckDB whose sources were read, and which the tests of the entries run on."""
 
 
 @cache
@@ -21,3 +22,8 @@ def usable() -> bool:
     """Whether the installed version is one of which equality is proven."""
     version = installed_version()
     return version is not None and version.startswith(tuple(f"{each}." for each in PROVEN))
+
+
+def usable_engines() -> tuple[str, ...]:
+    """By name."""
+    return ("duckdb",) if usable() else ()

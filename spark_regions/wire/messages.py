@@ -64,8 +64,13 @@ class Hello(Asked, frozen=True, tag="hello"):
 
 
 class HelloAnswer(Answered, frozen=True, tag="hello"):
+    """
+    :param engines: other engines that parts of a query can be for; those of a planner
+    """
+
     protocol: int
     version: str
+    engines: tuple[str, ...] = ()
 
 
 class ErrorAnswer(Answered, frozen=True, tag="error"):
@@ -271,6 +276,7 @@ class Decide(Asked, frozen=True, tag="decide"):
     :param subquery: it is a part of a query, which is decided on by itself before that is
     :param top: None where the rows have no identity, or are written by a command that is not known
     :param typed: where another engine may be asked, the nodes with expressions and types, as JSON (`platforms.typed`)
+    :param engine_up: its process runs
     """
 
     query: Long
@@ -285,6 +291,7 @@ class Decide(Asked, frozen=True, tag="decide"):
     subquery: bool = False
     top: QueryTop | None = None
     typed: str | None = None
+    engine_up: bool = False
 
 
 class DecideAgain(Asked, frozen=True, tag="again"):

@@ -34,8 +34,8 @@ class Work(Protocol):
     def warm(self) -> None:
         """Whatever the first request should not wait for."""
 
-    def hello(self, message: Hello) -> None:
-        """The driver introduces itself on a connection."""
+    def hello(self, message: Hello) -> tuple[str, ...]:
+        """The driver introduces itself on a connection; the answer's `engines`."""
 
     def converse(self, connection: socket.socket) -> None:
         """Frames of a connection after its first, until it ends."""
@@ -152,8 +152,7 @@ def _shake_hands(connection: socket.socket, work: Work, token: str) -> bool:
     elif message.protocol != PROTOCOL:
         refusal = ErrorAnswer("PROTOCOL_MISMATCH", f"found protocol {message.protocol}, expected {PROTOCOL}")
     else:
-        work.hello(message)
-        send(connection, HelloAnswer(PROTOCOL, __version__))
+        send(connection, HelloAnswer(PROTOCOL, __version__, work.hello(message)))
         return True
     send(connection, refusal)
     return False

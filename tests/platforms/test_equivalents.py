@@ -16,9 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from spark_regions.platforms import typed
-from spark_regions.platforms.duckdb import EQUIVALENTS, PROVEN, TABLE
+from spark_regions.platforms.duckdb import EQUIVALENTS, TABLE
 from spark_regions.platforms.duckdb.text import cast, engine_type
 from spark_regions.platforms.equivalents import Call, Equivalent, Example, Sql, Table, translate_expression
+from spark_regions.platforms.installed import PROVEN
 from spark_regions.platforms.typed import Expression, TypedPlan
 from tests.harness import chance
 from tests.platforms import values

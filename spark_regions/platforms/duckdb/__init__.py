@@ -14,9 +14,6 @@ from spark_regions.platforms.duckdb import (
 )
 from spark_regions.platforms.equivalents import Equivalent, table_of
 
-PROVEN = ("1.5",)
-"""Minor versions whose sources were read, and which the tests of the entries run on."""
-
 EQUIVALENTS: tuple[Equivalent, ...] = (
     *conditional.EQUIVALENTS,
     *comparison.EQUIVALENTS,

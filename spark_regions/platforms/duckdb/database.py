@@ -44,10 +44,10 @@ class Database:
 
     def __init__(self, directory: Path, temp_bytes: int | None) -> None:
         self._directory = directory
-        temporary = {"temp_directory": str(directory)}
+        self._connection = duckdb.connect(":memory:", config={**SETTINGS, "temp_directory": str(directory)})
         if temp_bytes is not None:
-            temporary["max_temp_directory_size"] = f"{temp_bytes}B"
-        self._connection = duckdb.connect(":memory:", config={**SETTINGS, **temporary})
+            # Among the settings that it begins with, DuckDB reports this one and does not keep to it.
+            self._connection.execute(f"SET max_temp_directory_size = '{temp_bytes}B'")
         self._cursor = self._connection.cursor()
 
     def limit(self, memory_bytes: int) -> None:

@@ -26,10 +26,10 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from spark_regions.conf import PREFIX, find
-from spark_regions.platforms.duckdb import PROVEN
 from spark_regions.platforms.duckdb.database import Database, Memory
 from spark_regions.platforms.duckdb.footers import ENGINE_TYPES, Failed, FileState, Footers, state
 from spark_regions.platforms.duckdb.source import identifier, source
+from spark_regions.platforms.installed import PROVEN
 from spark_regions.platforms.typed import decimal_of
 from spark_regions.wire.engine import (
     CancelledStatement,
@@ -152,8 +152,9 @@ class Engine:
 
         self._prepare()
 
-    def hello(self, message: Hello) -> None:
+    def hello(self, message: Hello) -> tuple[str, ...]:
         """Whoever has the token may ask."""
+        return ()
 
     def converse(self, connection: socket.socket) -> None:
         sending = threading.Lock()

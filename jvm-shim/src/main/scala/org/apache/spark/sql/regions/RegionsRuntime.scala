@@ -16,6 +16,7 @@ import org.apache.spark.scheduler.{
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.classic
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.regions.bridge.{AdaptiveDeadline, PlannerClient, PlannerPython, PlannerSettings}
 import org.apache.spark.sql.regions.platforms.{EngineClient, EngineProcess, EngineSettings, Engines}
 import org.apache.spark.sql.regions.profile.{ProfileListener, QueryRegistry, RanPlans}
@@ -62,6 +63,13 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
             _)
         ))
     ))
+
+  /** Whether parts of a query can be for another engine; a planner that is not up yet may say so. */
+  def anyEngine(conf: SQLConf): Boolean = engines.refusal.isEmpty && (conf.getConf(RegionsConf.platforms) match {
+    case "off" => false
+    case "auto" => client.engines.forall(_.nonEmpty)
+    case _ => true
+  })
   val metrics = new RegionsSource(counters, events.savings, state, () => events.dropped)
   val stageTimes = new StageTimes(1000)
   val stageLoads = new StageLoads(1000)

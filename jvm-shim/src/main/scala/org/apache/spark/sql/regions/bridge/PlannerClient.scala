@@ -59,6 +59,9 @@ final class PlannerClient(settings: PlannerSettings, backoff: Backoff = new Back
   def pid: Option[Long] = process.map(_.pid)
   def port: Option[Int] = Option(state).collect { case up: Up => up.port }
   def plannerVersion: Option[String] = Option(state).collect { case up: Up => up.version }
+
+  /** Other engines that it can have parts of a query computed by; None while it is not up. */
+  def engines: Option[Seq[String]] = Option(state).collect { case up: Up => up.engines }
   def observationsDropped: Long = dropped.sum()
 
   /** How often the process was started again. */
@@ -210,9 +213,10 @@ final class PlannerClient(settings: PlannerSettings, backoff: Backoff = new Back
       val hello = connection.hello(settings.hello(token), startTimeoutMillis.toInt)
       Frames.answer[HelloAnswer](hello) match {
         case Left(error) => throw new ProcessStartException(reasonOf(error))
-        case Right(answer) => started.checkVersion(settings.version, answer.version)
+        case Right(known) =>
+          started.checkVersion(settings.version, known.version)
+          Up(answer.port, answer.version, known.engines, started, connection)
       }
-      Up(answer.port, answer.version, started, connection)
     } catch {
       case error: java.io.IOException =>
         throw new ProcessStartException(Refusal("PLANNER_PROTOCOL", s"no hello: $error"))
@@ -249,7 +253,7 @@ object PlannerClient {
 
   private sealed abstract class State(val name: String)
   private case object Starting extends State("starting")
-  private final case class Up(port: Int, version: String, process: PythonProcess, connection: Connection)
+  private final case class Up(port: Int, version: String, engines: Seq[String], process: PythonProcess, connection: Connection)
       extends State("up")
   private final case class Down(reason: Refusal) extends State("down")
   private final case class Refused(reason: Refusal) extends State("refused")

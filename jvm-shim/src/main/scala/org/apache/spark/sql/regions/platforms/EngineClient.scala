@@ -69,6 +69,8 @@ private[regions] final class EngineClient(sc: SparkContext, process: EngineProce
   import EngineClient._
 
   def refusal: Option[Refusal] = process.refusal
+  def isUp: Boolean = process.isUp
+  def prepare(): Unit = process.prepare()
   def close(): Unit = process.close()
 
   /**
@@ -180,8 +182,8 @@ private object EngineClient {
   private val endMillis = 500L
   private val bufferBytes = 1 << 16
 
-  /** A statement that takes longer is seen among Spark's jobs, and can be cancelled as one. */
-  private val jobAfterNanos = 1000L * 1000 * 1000
+  /** A statement that takes longer is seen among Spark's jobs, and can be cancelled as one: a cancel before that is lost. */
+  private val jobAfterNanos = 250L * 1000 * 1000
 
   /** The process ends a statement at its deadline; after so much more it is taken for dead. */
   private val graceNanos = 5L * 1000 * 1000 * 1000

@@ -1,5 +1,7 @@
 package org.apache.spark.sql.regions.platforms
 
+import java.util.concurrent.atomic.AtomicBoolean
+
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.regions.Refusal
 import org.apache.spark.sql.regions.bridge.{Backoff, PlannerClient, ProcessKind, ProcessStartException, PythonProcess}
@@ -25,13 +27,23 @@ private[platforms] final class RunningEngine(val process: PythonProcess, val por
 private[regions] final class EngineProcess(settings: EngineSettings, backoff: Backoff = new Backoff) extends Logging {
   import EngineProcess._
 
-  private var running: Option[RunningEngine] = None
+  @volatile private var running: Option[RunningEngine] = None
   private var closed = false
   private var notBefore = Long.MinValue
   @volatile private var gone: Option[Refusal] = None
+  private val prepared = new AtomicBoolean
 
   /** Why there will be no engine any more, if so. */
   def refusal: Option[Refusal] = gone
+
+  def isUp: Boolean = running.exists(_.process.isAlive)
+
+  /** Starts it behind the query that may want it, once; who wants it in fact waits for that. */
+  def prepare(): Unit = if (!prepared.getAndSet(true)) {
+    val starting = new Thread(() => { up(); () }, "spark-regions-engine-start")
+    starting.setDaemon(true)
+    starting.start()
+  }
 
   /** The process, and the seconds that its start took if nobody had started it before. */
   def up(): Either[Refusal, (RunningEngine, Double)] = synchronized {

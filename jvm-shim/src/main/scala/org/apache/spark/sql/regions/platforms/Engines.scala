@@ -27,6 +27,9 @@ private[regions] final class Engines(client: EngineClient) {
   /** Why there will be none any more, if so. */
   def refusal: Option[Refusal] = client.refusal
 
+  def isUp: Boolean = client.isUp
+  def prepare(): Unit = client.prepare()
+
   def rows(of: Asked): Either[Refusal, EngineRows] = {
     val began = System.nanoTime()
     val found = client.run(of.statement, of.schema).filterOrElse(

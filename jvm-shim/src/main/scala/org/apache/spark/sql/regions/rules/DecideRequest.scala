@@ -61,7 +61,8 @@ private[rules] object DecideRequest {
       offered,
       subquery = subquery,
       top = top(signed),
-      typed = typed.map(_.json)
+      typed = typed.map(_.json),
+      engineUp = runtime.engines.isUp
     )
   }
 

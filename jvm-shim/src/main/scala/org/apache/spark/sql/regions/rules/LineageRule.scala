@@ -73,6 +73,9 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
   private val query = runtime.nextQuery()
   private val notes = new DecisionNotes(query, session.sessionUUID)
   private val conf = session.sessionState.conf
+
+  /** Whether the query runs; what is only explained does not. */
+  private val inside = session.sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY) != null
   private val frames = if (subquery) Nil else SharedDataFrames.taken()
 
   def apply(plan: LogicalPlan): LogicalPlan = {
@@ -108,9 +111,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
       Stores.finishAll(Deciding.stores(plan) -- Deciding.stores(rewritten))
     }
     notes.planningSeconds = (System.nanoTime() - started) / 1e9
-    val inside = session.sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY) != null
     runtime.queries.decided(query, Took(notes.planningSeconds, waited, inside))
-    // What is only explained does not run.
     if (notes.verify && inside && (rewritten ne plan)) {
       signed.nodes.head.signature.foreach(runtime.verifier.choose(session, query, rewritten, _, notes.planningSeconds))
     }
@@ -125,9 +126,13 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
 
   /** For another engine, where there is one; without it a query is decided on as before. */
   private def typedPlan(signed: SignedQuery, order: RowOrder): Option[TypedPlan] =
-    if (runtime.engines.refusal.isDefined) None
-    else Guard(session.sparkContext.conf, "a typed plan", Option.empty[TypedPlan])(
-      TypedPlan.of(session, signed, order.unread))
+    if (!runtime.anyEngine(conf)) None
+    else {
+      val typed = Guard(session.sparkContext.conf, "a typed plan", Option.empty[TypedPlan])(
+        TypedPlan.of(session, signed, order.unread))
+      if (inside && typed.exists(_.inputs.nonEmpty) && signed.nodes.exists(Deciding.moves)) runtime.engines.prepare()
+      typed
+    }
 
   private def ask(signed: SignedQuery, order: RowOrder, typed: Option[TypedPlan]): Option[Applied] = {
     val cores = signed.nodes.flatMap(_.signature.toOption.map(_.core)).toSet
@@ -251,6 +256,12 @@ private object Deciding extends Logging {
   private val warned = ConcurrentHashMap.newKeySet[String]()
 
   private def warnOnce(text: String): Unit = if (warned.add(text)) logWarning(text)
+
+  /** A scan alone is left to Spark. */
+  private def moves(node: SignedNode): Boolean = node.plan match {
+    case _: Aggregate | _: Join | _: Sort | _: Window => true
+    case _ => false
+  }
 
   /** What stays the same however often the planner is asked about a query. */
   final class Question(
