@@ -46,11 +46,14 @@ class Sql:
     :param text: an expression of the engine, in brackets where it needs them; of exactly the type that `type` maps to
     :param type: of Spark
     :param raises: Spark may raise on some row. What only the engine raises on does not count: then Spark runs
+    :param narrow: where a decimal's type is wider than 64 bits, the same number in a type of 64 bits, with which the
+        engine is faster; it raises where the number does not fit
     """
 
     text: str
     type: str
     raises: bool = False
+    narrow: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,9 +268,9 @@ class Call:
             raise Unproven("NOT_IN_TABLE", f"{self.expression.kind} outside of an aggregate")
         return self.aggregation
 
-    def sql(self, text: str, raises: bool = False) -> Sql:
+    def sql(self, text: str, raises: bool = False, narrow: str = "") -> Sql:
         """The result: Spark may raise on it, or on a child that was translated for it."""
-        return Sql(text, self.type, raises or any(each.raises for each in self.read))
+        return Sql(text, self.type, raises or any(each.raises for each in self.read), narrow)
 
     def check(self, found: Sql) -> None:
         """:raises Unproven: a field was not looked at, or the type is not Spark's"""

@@ -9,8 +9,8 @@ asked of each group, by its own count, minimum and maximum. Floating-point sums 
 from __future__ import annotations
 
 from spark_regions.platforms.duckdb.comparison import comparable
-from spark_regions.platforms.duckdb.decimals import MAX_INT64_DIGITS, quotient, unscaled
-from spark_regions.platforms.duckdb.text import INTEGRAL_BOUNDS, cast, constant, unless, within
+from spark_regions.platforms.duckdb.decimals import quotient, unscaled
+from spark_regions.platforms.duckdb.text import INT64_DIGITS, INTEGRAL_BOUNDS, cast, constant, narrow, unless, within
 from spark_regions.platforms.equivalents import Aggregation, Call, Equivalent, Example, Sql, Unproven
 from spark_regions.platforms.typed import FLOATING, INTEGRAL_DIGITS, MAX_PRECISION, Expression, decimal_of, decimal_type
 
@@ -169,10 +169,11 @@ def _integer_sum(call: Call) -> Sql:
     return call.sql(unless(f"{_rows(call)} > {INTEGER_ROWS}", "many rows", found, "BIGINT"))
 
 
-def decimal_sum(call: Call, text: str, precision: int, scale: int, to: str) -> tuple[str, bool]:
+def decimal_sum(call: Call, value: Sql, precision: int, scale: int, to: str) -> tuple[str, bool]:
     """A sum of decimals, and whether Spark may raise."""
+    text = narrow(value) or value.text
     found = cast(call.aggregate("sum", text), to)
-    if precision + SUM_DIGITS <= MAX_PRECISION:
+    if precision + SUM_DIGITS <= MAX_PRECISION or narrow(value):
         return unless(f"{_rows(call)} > {10**SUM_DIGITS}", "many rows", found, to), False
     condition = _beyond(call, text, f"1e{MAX_PRECISION - 1 - scale}")
     return unless(condition, "large sum", found, to), call.ansi
@@ -183,7 +184,7 @@ def _decimal_sum(call: Call) -> Sql:
     call.needs(known is not None, f"of {call.types[0]}", "UNPROVEN_TYPE")
     assert known
     _ = call.ansi
-    found, raises = decimal_sum(call, call.texts[0], *known, call.type)
+    found, raises = decimal_sum(call, call.args[0], *known, call.type)
     return call.sql(found, raises)
 
 
@@ -204,13 +205,13 @@ def _make_decimal(call: Call) -> Sql:
     result = (int(call.field("precision")), int(call.field("scale")))
     call.needs(known is not None, f"of {value.type}", "UNPROVEN_TYPE")
     assert known
-    call.needs(result == (known[0] + SUM_DIGITS, known[1]) and result[0] <= MAX_INT64_DIGITS, f"with digits {result}")
+    call.needs(result == (known[0] + SUM_DIGITS, known[1]) and result[0] <= INT64_DIGITS, f"with digits {result}")
     inner = Call(child, call.translation)
     how = _how(inner, over)
     inner.check(Sql("", child.type))
     call.read += inner.read
     call.aggregation = how
-    found, _ = decimal_sum(call, call.translate(value).text, *known, call.type)
+    found, _ = decimal_sum(call, call.translate(value), *known, call.type)
     return call.sql(found)
 
 
@@ -223,11 +224,12 @@ def _average_parts(call: Call) -> tuple[str, str]:
     child = call.expression.children[0]
     if child.kind == "UnscaledValue":
         return _unscaled_parts(call, child.children[0])
-    text = call.texts[0]
+    (value,) = call.args
+    text = narrow(value) or value.text
     count = call.aggregate("count", text)
     if known := decimal_of(child.type):
         to = decimal_type(min(known[0] + SUM_DIGITS, MAX_PRECISION), known[1])
-        return decimal_sum(call, text, *known, to)[0], count
+        return decimal_sum(call, value, *known, to)[0], count
     call.needs(child.type in INTEGRAL_DIGITS, f"of {child.type}", "UNDETERMINED")
     found = cast(call.aggregate("sum", text), "DOUBLE")
     return unless(_beyond(call, text, str(EXACT_DOUBLE)), "large sum", found, "DOUBLE"), count
@@ -261,7 +263,8 @@ def _decimal_average(call: Call) -> Sql:
         cast(count, "HUGEINT"),
         digits + 1 - scale,
     )
-    return call.sql(text, raises=call.ansi and precision + SUM_DIGITS > MAX_PRECISION)
+    raises = call.ansi and precision + SUM_DIGITS > MAX_PRECISION and not narrow(call.args[0])
+    return call.sql(text, raises)
 
 
 def _grouped(*forms: str, types: tuple[str, ...]) -> tuple[Example, ...]:

@@ -14,6 +14,7 @@ from spark_regions.platforms.duckdb.text import (
     constant,
     engine_type,
     finite,
+    narrow,
     unless,
     within,
 )
@@ -103,7 +104,7 @@ def _decimal(call: Call, given: str, to: str) -> Sql:
     _takes(call, s1 - scale < 38)
     text, digits = call.texts[0], precision - scale
     if digits >= p1 - s1 + (scale < s1):
-        return call.sql(cast(text, to))
+        return call.sql(cast(text, to), narrow=narrow(call.args[0]) if scale == s1 else "")
     # The least number that is rounded to one digit more than there is room for.
     bound = 10 ** (digits + s1) - (5 * 10 ** (s1 - scale - 1) if scale < s1 else 0)
     return _checked(call, f"abs({text}) >= {_unscaled(bound, s1)}", cast(text, to))

@@ -7,11 +7,12 @@ execute_operator.cpp), so that a branch guards another from errors.
 from __future__ import annotations
 
 import datetime
+from collections.abc import Callable
 
 from spark_regions.platforms.duckdb.comparison import comparable
-from spark_regions.platforms.duckdb.text import cast, constant, engine_type, quoted
+from spark_regions.platforms.duckdb.text import INT64_DIGITS, cast, constant, engine_type, narrow, quoted
 from spark_regions.platforms.equivalents import Call, Equivalent, Example, Sql
-from spark_regions.platforms.typed import FLOATING
+from spark_regions.platforms.typed import FLOATING, decimal_of, decimal_type
 
 FAMILY = "conditional"
 EPOCH = datetime.datetime(1970, 1, 1)
@@ -20,9 +21,13 @@ MICROSECONDS_PER_DAY = 86_400_000_000
 
 def _literal(call: Call) -> Sql:
     engine = engine_type(call.type)
+    digits = decimal_of(call.type)
+    short = decimal_type(INT64_DIGITS, digits[1]) if digits and digits[1] <= INT64_DIGITS else ""
     if "value" not in call.expression.fields:
-        return call.sql(cast("NULL", engine))
+        return call.sql(cast("NULL", engine), narrow=cast("NULL", short) if short else "")
     value = call.field("value")
+    if short and len(value.lstrip("-").replace(".", "")) <= INT64_DIGITS:
+        return call.sql(constant(value, engine), narrow=constant(value, short))
     if call.type == "STRING":
         return call.sql(quoted(value))
     if call.type in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ"):
@@ -54,16 +59,26 @@ def _case_when(call: Call) -> Sql:
     pairs = list(zip(call.types[::2], call.types[1::2], strict=False))
     call.needs(bool(pairs) and {first for first, _ in pairs} == {"BOOLEAN"}, "without conditions", "UNPROVEN_TYPE")
     _one_type(call, (*(value for _, value in pairs), *call.types[len(call.types) - otherwise :]))
-    texts = call.texts
-    branches = " ".join(f"WHEN {when} THEN {then}" for when, then in zip(texts[::2], texts[1::2], strict=False))
-    return call.sql(f"(CASE {branches}{f' ELSE {texts[-1]}' if otherwise else ''} END)")
+    values = call.args
+
+    def text(of: Callable[[Sql], str]) -> str:
+        branches = (f"WHEN {when.text} THEN {of(then)}" for when, then in zip(values[::2], values[1::2], strict=False))
+        return f"(CASE {' '.join(branches)}{f' ELSE {of(values[-1])}' if otherwise else ''} END)"
+
+    known = all(map(narrow, (*values[1::2], *values[len(values) - otherwise :])))
+    return call.sql(text(lambda each: each.text), narrow=text(narrow) if known else "")
 
 
 def _if(call: Call) -> Sql:
     call.needs(call.types[0] == "BOOLEAN", f"of {call.types[0]}", "UNPROVEN_TYPE")
     _one_type(call, call.types[1:])
-    when, then, otherwise = call.texts
-    return call.sql(f"(CASE WHEN {when} THEN {then} ELSE {otherwise} END)")
+    when, then, otherwise = call.args
+
+    def text(of: Callable[[Sql], str]) -> str:
+        return f"(CASE WHEN {when.text} THEN {of(then)} ELSE {of(otherwise)} END)"
+
+    known = narrow(then) and narrow(otherwise)
+    return call.sql(text(lambda each: each.text), narrow=text(narrow) if known else "")
 
 
 def _nanvl(call: Call) -> Sql:

@@ -4,20 +4,21 @@ Spark computes with all digits (Decimal.scala: java.math.BigDecimal; products an
 one digit more than any result has) and then rounds half up, away from zero, to the result's scale, raising or giving
 null where its precision does not do. DuckDB's decimals are integers of up to 38 digits. Here operands are first given a
 type in which DuckDB's result has all digits, so that it is exact or raises (arithmetic.cpp: BindDecimalArithmetic,
-BindDecimalMultiply), and the cast to Spark's type rounds half up, away from zero, and raises (decimal_cast.cpp:
-DecimalScaleDownOperator, CanScaleDownDecimal).
+BindDecimalMultiply). Of two operands of 64 bits it has 64 bits itself, and raises where a number needs more
+(DecimalMultiplyOverflowCheck, DecimalAddOverflowCheck), which few do whose type has the digits. The cast to Spark's
+type rounds half up, away from zero, and raises (decimal_cast.cpp: DecimalScaleDownOperator, CanScaleDownDecimal).
 """
 
 from __future__ import annotations
 
 from spark_regions.platforms.duckdb.arithmetic import divided
-from spark_regions.platforms.duckdb.text import cast, constant
+from spark_regions.platforms.duckdb.text import INT64_DIGITS, cast, constant, narrow
 from spark_regions.platforms.equivalents import Call, Equivalent, Example, Sql
 from spark_regions.platforms.typed import MAX_PRECISION, decimal_of, decimal_type
 
 FAMILY = "decimals"
-# DuckDB gives a product or sum of decimals of up to so many digits no more than these, and raises instead.
-MAX_INT64_DIGITS = 18
+MOST_SCALE = 8
+"""Fractional digits of what is computed in 64 bits: with ten digits before the point few numbers do not fit."""
 
 
 def _decimals(call: Call) -> list[tuple[int, int]]:
@@ -33,20 +34,38 @@ def _sum(call: Call) -> Sql:
     exact = max(p1 - s1, p2 - s2) + scale + 1
     common = decimal_type(min(exact, MAX_PRECISION), scale)
     sign = "+" if call.expression.kind == "Add" else "-"
+    if (short := _short(call, sign, scale)) and exact > INT64_DIGITS:
+        return short
     left, right = (cast(each, common) for each in call.texts)
     return call.sql(cast(f"{left} {sign} {right}", call.type), raises=call.ansi and exact > MAX_PRECISION)
 
 
+def _short(call: Call, sign: str, scale: int) -> Sql | None:
+    """With operands of 64 bits."""
+    operands = [narrow(each) for each in call.args]
+    if not all(operands) or scale > MOST_SCALE:
+        return None
+    found = decimal_of(call.type)
+    assert found
+    if sign != "*":
+        operands = [cast(each, decimal_type(INT64_DIGITS, scale)) for each in operands]
+    _ = call.ansi
+    text = f"({f' {sign} '.join(operands)})"
+    return call.sql(cast(text, call.type), narrow=text if found[1] == scale else "")
+
+
 def widened(text: str, precision: int, scale: int) -> str:
     """A factor such that DuckDB's product has all digits."""
-    return cast(text, decimal_type(max(precision, MAX_INT64_DIGITS + 1), scale))
+    return cast(text, decimal_type(max(precision, INT64_DIGITS + 1), scale))
 
 
 def _product(call: Call) -> Sql:
     (p1, s1), (p2, s2), _ = _decimals(call)
     call.needs(s1 + s2 <= MAX_PRECISION, f"with {s1 + s2} fractional digits")
     left, right = call.texts
-    if p1 + p2 > MAX_INT64_DIGITS:
+    if p1 + p2 > INT64_DIGITS:
+        if short := _short(call, "*", s1 + s2):
+            return short
         left = widened(left, p1, s1)
     return call.sql(cast(f"{left} * {right}", call.type), raises=call.ansi and p1 + p2 > MAX_PRECISION)
 
@@ -135,7 +154,8 @@ EQUIVALENTS = (
             kind,
             FAMILY,
             "two decimals",
-            "with a digit more than the wider operand the sum is exact, or DuckDB raises (DecimalAddOverflowCheck)",
+            "with a digit more than the wider operand, or with 18, the sum is exact, or DuckDB raises "
+            "(DecimalAddOverflowCheck)",
             _examples(f"{{0}} {sign} {{1}}"),
             _sum,
         )
@@ -145,7 +165,8 @@ EQUIVALENTS = (
         "Multiply",
         FAMILY,
         "two decimals with at most 38 fractional digits together",
-        "a factor of 19 digits or more makes DuckDB keep all digits of the product, up to 38, beyond which it raises",
+        "a factor of 19 digits or more makes DuckDB keep all digits of the product, up to 38, beyond which it raises; "
+        "two of 18 digits have 18, and raise where those do not do",
         _examples("{0} * {1}"),
         _product,
     ),

@@ -17,11 +17,12 @@ from functools import reduce
 from typing import Any
 
 from spark_regions.platforms.duckdb.rows import ANY, Key, Rows, column
-from spark_regions.platforms.duckdb.text import ENGINE_TYPES, cast, engine_type
+from spark_regions.platforms.duckdb.text import ENGINE_TYPES, INT64_DIGITS, cast, engine_type
 from spark_regions.platforms.equivalents import Sql, Table, Translation, Unproven, subquery
 from spark_regions.platforms.typed import (
     FLOATING,
     MAX_PRECISION,
+    Attribute,
     Expression,
     Node,
     SortKey,
@@ -111,7 +112,7 @@ class Making:
 
     def sql(self, expression: Expression, *inputs: Rows) -> Sql:
         """The expression over columns of the inputs."""
-        scope = {each.id: Sql(column(each.id), each.type) for rows in inputs for each in rows.output}
+        scope = {name: value for rows in inputs for name, value in passed(rows).items()}
         for plan in sorted({each.plan for each in walk(expression) if each.plan is not None}):
             value = self.take(plan)
             # Where there are more rows Spark raises, whether the value is asked for or not.
@@ -165,6 +166,7 @@ class Making:
             if columns[each.id].type != each.type:
                 raise Unproven("UNPROVEN_TYPE", f"{each.name} is {columns[each.id].type}, not {each.type}")
         raising = frozenset(column(each.id) for each in output if columns[each.id].raises)
+        known = frozenset(column(each.id) for each in output if columns[each.id].narrow)
         # An output can have a column twice.
         listed = dict.fromkeys(named(columns[each.id].text, column(each.id)) for each in output)
         opened = [rows.opened for rows in inputs]
@@ -179,6 +181,7 @@ class Making:
             dict(self.shared),
             raising=raising,
             raises=bool(raising) or self.raises,
+            narrow=known,
         )
         return replace(made, **changes)
 
@@ -206,7 +209,13 @@ def named(text: str, name: str) -> str:
 
 
 def passed(rows: Rows) -> dict[str, Sql]:
-    return {each.id: Sql(column(each.id), each.type) for each in rows.output}
+    return {each.id: _column(each, column(each.id) in rows.narrow) for each in rows.output}
+
+
+def _column(attribute: Attribute, is_narrow: bool) -> Sql:
+    name, digits = column(attribute.id), decimal_of(attribute.type)
+    read = cast(name, decimal_type(INT64_DIGITS, digits[1])) if digits and is_narrow else ""
+    return Sql(name, attribute.type, narrow=read)
 
 
 def walk(expression: Expression) -> Iterator[Expression]:

@@ -49,6 +49,7 @@ class Rows:
     :param disorder: why the order in which Spark has them is not known
     :param raising: columns of this very SELECT on whose values Spark may raise
     :param raises: whether there are any, or were any below
+    :param narrow: columns whose decimals fit into 64 bits, or it raises where they are read as such
     """
 
     columns: tuple[str, ...]
@@ -64,6 +65,7 @@ class Rows:
     disorder: Unproven | None = None
     raising: frozenset[str] = frozenset()
     raises: bool = False
+    narrow: frozenset[str] = frozenset()
 
     @property
     def names(self) -> tuple[str, ...]:

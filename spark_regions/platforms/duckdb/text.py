@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from spark_regions.platforms.equivalents import Unproven
+from spark_regions.platforms.equivalents import Sql, Unproven
 from spark_regions.platforms.typed import decimal_of
 
 ENGINE_TYPES: Mapping[str, str] = MappingProxyType(
@@ -45,6 +45,16 @@ def engine_type(data_type: str) -> str:
     if data_type not in ENGINE_TYPES:
         raise Unproven("UNPROVEN_TYPE", data_type)
     return ENGINE_TYPES[data_type]
+
+
+INT64_DIGITS = 18
+"""Decimals of up to so many digits have 64 bits."""
+
+
+def narrow(found: Sql) -> str:
+    """A decimal in a type of 64 bits, where there is one; else nothing."""
+    digits = decimal_of(found.type)
+    return found.text if digits and digits[0] <= INT64_DIGITS else found.narrow
 
 
 def cast(text: str, to: str) -> str:
