@@ -253,7 +253,12 @@ object PlannerClient {
 
   private sealed abstract class State(val name: String)
   private case object Starting extends State("starting")
-  private final case class Up(port: Int, version: String, engines: Seq[String], process: PythonProcess, connection: Connection)
+  private final case class Up(
+      port: Int,
+      version: String,
+      engines: Seq[String],
+      process: PythonProcess,
+      connection: Connection)
       extends State("up")
   private final case class Down(reason: Refusal) extends State("down")
   private final case class Refused(reason: Refusal) extends State("refused")
