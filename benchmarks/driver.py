@@ -18,6 +18,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks import shapes
+from benchmarks.rows import digest
 
 Answer = dict[str, Any]
 ROUNDS_PER_MILLI = 2000
@@ -219,16 +220,6 @@ def _persisted(frame: DataFrame) -> list[Any]:
         return shapes.checksum(kept)
     finally:
         kept.unpersist(blocking=True)
-
-
-def digest(rows: list[Any]) -> str:
-    """Of the multiset of rows. Floats to nine digits: the order in which Spark adds them is not fixed.
-
-    >>> digest([(1, 0.1 + 0.2), (2, None)]) == digest([(2, None), (1, 0.3)])
-    True
-    """
-    texts = sorted("|".join(f"{v:.9g}" if isinstance(v, float) else repr(v) for v in row) for row in rows)
-    return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
 if __name__ == "__main__":

@@ -87,7 +87,7 @@ def drivers(
     with ExitStack() as stack:
         found = {}
         for name, own in confs.items():
-            driver = stack.enter_context(_process(name, folder))
+            driver = stack.enter_context(process(name, folder))
             plugin = {} if own is None else plugin_confs(folder / f"recycle-{name}") | dict(own)
             driver.start(BASE | dict(common) | plugin)
             found[name] = driver
@@ -98,12 +98,15 @@ def drivers(
 
 
 @contextmanager
-def _process(name: str, folder: Path) -> Iterator[Driver]:
+def process(
+    name: str, folder: Path, module: str = "benchmarks.driver", python: str = sys.executable
+) -> Iterator[Driver]:
+    """A process that does what it is told in lines, not yet started."""
     log = folder / f"{name}.log"
     environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
     with log.open("w") as errors:
         process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.driver"],
+            [python, "-m", module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,

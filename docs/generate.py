@@ -14,6 +14,8 @@ import click
 
 from spark_regions import conf
 from spark_regions.cli.commands import commands
+from spark_regions.platforms import duckdb
+from spark_regions.platforms.duckdb.operators import OPERATORS
 from spark_regions.reasons import SECTIONS
 
 HERE = Path(__file__).resolve().parent
@@ -26,6 +28,7 @@ def pages() -> dict[str, str]:
         "cli.md": cli(),
         "refusals.md": refusals(),
         "operators.md": operators(),
+        "platforms.md": platforms(),
     }
 
 
@@ -84,6 +87,20 @@ def operators() -> str:
         refused = source.partition('\nrefused = "')[2].partition('"')[0]
         rows.append(f"| {title} | {f'refused: `{refused}`' if refused else 'yes'} |\n")
     return (HERE / "operators.txt").read_text(encoding="utf-8") + "".join(rows)
+
+
+def platforms() -> str:
+    """What another engine has of Spark's operators and expressions."""
+    rows = [
+        f"| `{each.kind}` | {each.family} | {_cell(each.args)} | {_cell(each.why)} |\n" for each in duckdb.EQUIVALENTS
+    ]
+    operators = f"Operators: {', '.join(f'`{each}`' for each in sorted(OPERATORS))}.\n\n"
+    head = "| expression | family | of | why it is equal |\n|---|---|---|---|\n"
+    return "".join([(HERE / "platforms.txt").read_text(encoding="utf-8"), operators, head, *rows])
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
 
 
 def main(folder: Path = HERE) -> None:

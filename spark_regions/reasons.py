@@ -24,6 +24,8 @@ _TAKEN = {
     "LAST_USE": "No later query of the job uses it, as in its last run",
     "SHARED": "Computed once for several places of the query",
     "SHARED_UNSEEN": "Computed once for several places of the query, by the size of its sources",
+    "ENGINE": "Another engine has the same rows for less",
+    "ENGINE_UNSEEN": "Another engine has the same rows for less, by the size of their sources",
     "LATEST": "The last storable point of the plan",
     "SPLIT_BY_RECORDS": "The rows of heavy keys are dealt to several tasks",
     "TWO_PHASES": "The rows of heavy keys are dealt to several tasks, and a second phase merges their states",
@@ -127,6 +129,36 @@ _DECIDING = {
     "RECYCLE_OFF": "Recycling is switched off",
     "UNKNOWN_STRATEGY": "No strategy of that name",
 }
+_ENGINES = {
+    "NOT_IN_TABLE": "Nothing proven equal is known of this in another engine",
+    "UNPROVEN_TYPE": "Another engine is not shown to give the same values for this type",
+    "UNPROVEN_ARGUMENT": "Another engine is not shown to give the same values for this argument",
+    "UNREAD_FIELD": "An argument of the expression is not known to what is proven of it",
+    "MAY_RAISE": "Spark may raise on a row here, which another engine might not evaluate",
+    "UNDETERMINED": "Which rows or values these are depends on the order of rows",
+    "FLOAT_KEY": "Floating-point keys that compare as equal may differ",
+    "INPUT_IN_SPARK": "What is below stays in Spark",
+    "IN_ENGINE": "Another engine computes these rows",
+    "ENGINE_NOT_CHEAPER": "Another engine is not expected to be faster",
+    "INPUT_TOO_LARGE": "The files are larger than platforms.maxInputBytes",
+    "RESULT_TOO_LARGE": "The rows are larger than platforms.maxResultBytes",
+    "TIED": "Rows with equal sort keys, of which Spark may have others, or in another order",
+    "FILE_SCHEMA": "A file is not stored in a way that both read alike",
+    "REBASE_MODES": "The relations are read by different calendars",
+    "RESULT_SCHEMA": "Another engine gave columns of other types",
+    "CANCELLED": "The statement was cancelled",
+    "DEADLINE": "Another engine took longer than platforms.timeout",
+    "ENGINE_ERROR": "Another engine raised an error",
+    "ENGINE_OUT_OF_MEMORY": "Another engine has no memory left",
+    "ENGINE_DISK_FULL": "Another engine has no room on the disk left",
+    "ENGINE_NOT_INSTALLED": "The other engine is not installed",
+    "ENGINE_UNPROVEN": "Nothing is proven of the version of the other engine that is installed",
+    "ENGINE_NOT_STARTABLE": "Another engine's process cannot be started",
+    "ENGINE_VERSION_MISMATCH": "The jar and the package that runs another engine have different versions",
+    "ENGINE_PROTOCOL": "Another engine's process sent something that is not the protocol",
+    "ENGINE_DOWN": "Another engine's process ended",
+    "ENGINE_GAVE_UP": "Another engine's process failed too often and is not started again",
+}
 _SKEW = {
     "BALANCED": "No partition exceeds what order and packing can balance",
     "GAIN_TOO_SMALL": "The repair gains less than the error of the prediction",
@@ -195,6 +227,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "Operators that have an identity, and whose result is never stored": _NEVER_STORED,
         "Matching": _MATCHING,
         "Deciding": _DECIDING,
+        "Other engines": _ENGINES,
         "Skew": _SKEW,
         "Storing and loading": _STORING,
         "The store": _STORE,
@@ -225,6 +258,7 @@ _WOULD = {
     "load": "load would save {:.2f} s",
     "store": "store would save {:.2f} s a use",
     "share": "computing it once would save {:.2f} s",
+    "route": "another engine would save {:.2f} s",
 }
 _WOULD_FORMS = {
     kind: re.compile(re.escape(form).replace(r"\{:\.2f\}", r"(-?[0-9.]+)")) for kind, form in _WOULD.items()
@@ -232,7 +266,7 @@ _WOULD_FORMS = {
 
 
 def would_save(kind: str, seconds: float) -> str:
-    """What OBSERVE_ONLY says of a load, a store or a share that was not done."""
+    """What OBSERVE_ONLY says of a load, a store, a share or a route that was not done."""
     return _WOULD[kind].format(seconds)
 
 

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from selenium.webdriver import Chrome
 
-# A conf folder or arguments of the developer's own must not change what is tested.
-for name in ("SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "SPARK_REMOTE", "SPARK_HOME"):
+# Confs or arguments of the developer's own must not change what is tested.
+os.environ["SPARK_CONF_DIR"] = str(Path(__file__).with_name("conf"))
+for name in ("PYSPARK_SUBMIT_ARGS", "SPARK_REMOTE", "SPARK_HOME"):
     os.environ.pop(name, None)
 os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"

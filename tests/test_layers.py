@@ -14,7 +14,7 @@ PACKAGE = ROOT / "spark_regions"
 # What a room may import of ours, besides itself and the leaves that everybody may.
 LEAVES = frozenset({"wire", "errors", "conf", "reasons", "progress", "_version", "trust"})
 LOW = frozenset({"dag", "stats", "costs"})
-DECISION = LOW | {"matching", "store", "runs", "decision"}
+DECISION = LOW | {"matching", "store", "runs", "platforms", "decision"}
 ALLOWED: dict[str, frozenset[str]] = {
     "_version": frozenset(),
     "trust": frozenset(),
@@ -27,6 +27,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "identity": frozenset(),
     "stats": frozenset({"dag"}),
     "costs": frozenset({"dag", "stats"}),
+    "platforms": frozenset({"dag", "costs"}),
     "regions": LOW,
     "skew": LOW,
     "store": LOW,

@@ -15,6 +15,7 @@ from spark_regions.cli.calibrate import calibrate
 from spark_regions.cli.doctor import doctor
 from spark_regions.cli.graph import graph
 from spark_regions.cli.plan import plan
+from spark_regions.cli.platforms import platforms
 from spark_regions.cli.report import report
 from spark_regions.cli.skew import skew
 from spark_regions.errors import RegionsError
@@ -54,6 +55,7 @@ commands.add_command(calibrate)
 commands.add_command(doctor)
 commands.add_command(graph)
 commands.add_command(plan)
+commands.add_command(platforms)
 commands.add_command(report)
 commands.add_command(skew)
 

@@ -60,6 +60,14 @@ TIE_SECONDS_PER_ROW = 1e-8
 """Of a stage that is arranged otherwise: rows that are written to and read from a shuffle once more, rows that a sort
 puts aside, a task before its first row, a further stage, and a further sort key."""
 
+ENGINE_START_SECONDS = 0.4
+ENGINE_OVERHEAD_SECONDS = 0.05
+ENGINE_READ_BYTES_PER_SECOND = 300e6
+ENGINE_SECONDS_PER_ROW = 0.05e-6
+ENGINE_RESULT_BYTES_PER_SECOND = 100e6
+"""Of another engine on this machine, by one core, before any statement was seen: its process and a statement; what it
+decodes of Parquet, rows that it moves, sorts or hashes, and what it hands over, which no second core speeds up."""
+
 MIN_BENEFIT_SECONDS = 0.05
 """What a result has to save at least, else it is neither kept nor read."""
 

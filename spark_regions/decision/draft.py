@@ -17,7 +17,7 @@ from spark_regions.decision.values import (
 )
 from spark_regions.matching.subsumes import Match
 from spark_regions.stats.estimate import Estimate
-from spark_regions.wire.actions import Action
+from spark_regions.wire.actions import Action, Route
 from spark_regions.wire.messages import NumberedRegions
 
 Seconds = Mapping[int, Estimate]
@@ -101,6 +101,10 @@ class Draft:
             persists=tuple(each for each in self.persists if each.node in nodes),
         )
         return self if kept == self else kept
+
+    @property
+    def routes(self) -> tuple[Route, ...]:
+        return tuple(action for action in self.actions if isinstance(action, Route))
 
     @property
     def stored(self) -> tuple[int, ...]:

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from spark_regions.costs.engines import EngineRates
 from spark_regions.costs.money import NO_PRICES, Prices
 from spark_regions.costs.rates import Rates
 from spark_regions.dag.plan import Plan
 from spark_regions.dag.records import Entry, GraphView
+from spark_regions.platforms.typed import TypedPlan
 from spark_regions.runs.run_view import RunView
-from spark_regions.wire.messages import Confs, QueryTop
+from spark_regions.wire.messages import Confs, QueryTop, Why
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """Another engine that can be asked for parts of the query.
+
+    :param started: whether its process runs
+    :param refused: lineages that it gave up in this application, with why
+    """
+
+    plan: TypedPlan
+    rates: EngineRates
+    started: bool = False
+    refused: Mapping[str, Why] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +37,9 @@ class Question:
     :param run: where this run is in the recorded one, if that is followed
     :param subquery: the plan is a part of a query, which is decided on after it
     :param plain_seconds: what plain execution of the query took in this state of the machine; None where not seen
-    :param unordered: nodes, each with an entry or a DataFrame whose rows would come in another order than plain Spark's
+    :param unordered: nodes, each with an entry, a DataFrame or an engine whose rows would come in another order than
+        plain Spark's
+    :param engine: None where none is to be asked
     """
 
     plan: Plan
@@ -36,6 +55,7 @@ class Question:
     top: QueryTop | None = None
     plain_seconds: float | None = None
     prices: Prices = NO_PRICES
+    engine: Engine | None = None
 
     @property
     def planned(self) -> bool:

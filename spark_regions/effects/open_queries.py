@@ -39,6 +39,7 @@ class OpenQuery:
     :param state: of the machine, see `Baseline`
     :param splits: stages that were rearranged, by their names, each with the predicted saving
     :param verify: whether it is to run both ways
+    :param engine_factor: with which another engine's seconds were predicted
     """
 
     number: int
@@ -53,6 +54,7 @@ class OpenQuery:
     baseline: Baseline | None = None
     splits: dict[str, float] = field(default_factory=dict)
     verify: bool = False
+    engine_factor: float = 1.0
 
     @property
     def top(self) -> QueryTop | None:

@@ -13,6 +13,7 @@ from spark_regions.costs.calibrate import observed_rate, observed_ratio, rates_o
 from spark_regions.effects.apply import Effects
 from spark_regions.effects.open_queries import MAX_OPEN, OpenQueries, OpenQuery
 from spark_regions.effects.pending_writes import PendingWrite
+from spark_regions.learn.engine_runs import EngineRuns
 from spark_regions.learn.executed import observation_of
 from spark_regions.learn.queue import WriteQueue
 from spark_regions.runs.measured import measured_of, with_carried
@@ -45,6 +46,7 @@ class Learning:
         self.store = effects.store
         self.run = effects.run
         self.queue = WriteQueue()
+        self.engines = EngineRuns(graph)
         self._cores: dict[str, None] = {}
         self._to_verify: OrderedDict[int, OpenQuery] = OrderedDict()
 
@@ -56,6 +58,10 @@ class Learning:
             self._to_verify[number] = query
             if len(self._to_verify) > MAX_OPEN:
                 self._to_verify.popitem(last=False)
+        for ran in event.routes:
+            asked = query if ran.query == number else self.queries.get(ran.query)
+            if asked is not None:
+                self.engines.ran(ran, asked)
         if event.outcome == "ok":
             read = {load.entry: load for load in event.loads}
             self._ended_well(event, number, query, read, runs)
@@ -129,7 +135,8 @@ class Learning:
         loaded = {node for name in read if query and name in query.loads for node in query.loads[name].nodes}
         shared = query.nodes_of(wire.Share) if query else set()
         # How often Spark computes what is shared now was counted when it was not.
-        absent = loaded | shared | (query.nodes_of(wire.ReadPersisted, wire.Persist) if query else set())
+        elsewhere = wire.ReadPersisted, wire.Persist, wire.Route
+        absent = loaded | shared | (query.nodes_of(*elsewhere) if query else set())
         seen = observation_of(event, query.plan if query else None, absent)
         self.graph.record(seen.fill, seen.private, seen.demanded)
         if event.stages:

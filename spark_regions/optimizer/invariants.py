@@ -18,6 +18,7 @@ def violation(question: Question, draft: Draft) -> str | None:
     - no result is larger than the budget of the level at which it is kept
     - of a floating-point aggregate in several places, no place is read or kept alone
     - what is loaded has an entry that serves it, and a saving
+    - nothing below what another engine computes is acted on, and nothing but a store at it
     """
     plan, confs = question.plan, question.confs
     stored = [candidate for candidate, _ in draft.stores]
@@ -48,4 +49,10 @@ def violation(question: Question, draft: Draft) -> str | None:
     if alone:
         return f"nodes {alone} are places of a floating-point aggregate that also stands elsewhere"
     unknown = sorted(draft.loads.keys() - (draft.matches.keys() & draft.saved.keys()))
-    return f"nodes {unknown} are loaded without an entry or a saving" if unknown else None
+    if unknown:
+        return f"nodes {unknown} are loaded without an entry or a saving"
+    routed = [each.node for each in draft.routes]
+    computed = plan.under(routed)
+    lost = computed & {*draft.loads, *shared, *(node for node, _ in made)} - ({*routed} & {*draft.stored})
+    lost |= {node for node in routed if not plan.above([node]).isdisjoint(routed)}
+    return f"nodes {sorted(lost)} are acted on where another engine computes the rows" if lost else None

@@ -26,7 +26,7 @@ def number_regions(question: Question, draft: Draft) -> Draft:
     edges connect (Pasta def. 2.3). Seconds are predicted: of the query as it was decided, and of Spark's own plan.
     """
     run, plain = draft.run, draft.least_seconds.get(question.plan.root)
-    saved = sum(round(draft.saved[number], 4) for number in draft.loads)
+    saved = sum(round(draft.saved[number], 4) for number in draft.loads) + sum(each.saving for each in draft.routes)
     found = NumberedRegions(
         step=run.step + 1 if run else None,
         steps=run.steps if run else None,
@@ -40,6 +40,7 @@ def number_regions(question: Question, draft: Draft) -> Draft:
 def _regions(question: Question, draft: Draft) -> tuple[Region, ...]:
     plan, own = question.plan, draft.self_seconds
     read = {n: PERSISTED if draft.matches[n].entry.persisted else STORED for n in draft.loads}
+    read |= {each.node: each.platform for each in draft.routes}
     made = dict.fromkeys(draft.stored, STORED)
     made |= dict.fromkeys([each.node for each in draft.keeps] + [each.node for each in draft.persists], PERSISTED)
     spared = {below for number in read for below in plan.below(number) if below != number}

@@ -29,6 +29,7 @@ from spark_regions.optimizer.prune import prune
 from spark_regions.optimizer.refresh import refresh
 from spark_regions.optimizer.renew import renew
 from spark_regions.optimizer.roll_up import roll_up
+from spark_regions.optimizer.route import route
 from spark_regions.optimizer.share import share
 from spark_regions.optimizer.small_result import small_result
 from spark_regions.optimizer.widen import widen
@@ -58,6 +59,7 @@ PASSES: tuple[Pass, ...] = (
     keep,
     persist,
     share,
+    route,
     withdraw,
     number_regions,
 )

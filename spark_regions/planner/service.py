@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from spark_regions._version import __version__
 from spark_regions.errors import CatalogBusy, CatalogCorrupt, CatalogNewer, InvalidRequest, StoreError
+from spark_regions.platforms.installed import usable_engines
 from spark_regions.wire import messages as told
 from spark_regions.wire.messages import (
     Answer,
@@ -40,7 +41,6 @@ log = logging.getLogger("spark_regions.planner")
 
 HOUSEKEEPING_SECONDS = 30.0
 CLOCK_JUMP_SECONDS = 60.0
-PROTOCOL = 1
 SETTLE_SECONDS = 0.03
 Later = Callable[[], Answer]
 Found = TypeVar("Found")
@@ -76,17 +76,18 @@ class Service:
         import spark_regions.planner.skew
         import spark_regions.store.admin  # noqa: F401
 
-    def hello(self, message: told.Hello) -> None:
+    def hello(self, message: told.Hello) -> tuple[str, ...]:
         """The application introduces itself; the store is opened behind, and the next message waits for it."""
         with self._lock:
             application = (message.application or f"app-{os.getpid()}")[:256]
             opening = bool(self.application) and not self._opened.is_set()
             if application == self.application and (opening or self.session is not None):
-                return
+                return usable_engines()
             self.application = application
             self._hello = (application, message.name, message.user)
             self._opened.clear()
             threading.Thread(target=self._open_first, name="opening", daemon=True).start()
+            return usable_engines()
 
     def handle(self, message: Request | Event) -> Answer | Later | None:
         """The answer to one message, None where there is none, or what gives it and takes a while; never raises."""

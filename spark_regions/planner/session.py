@@ -15,7 +15,6 @@ from spark_regions.costs.calibrate import rates_of
 from spark_regions.costs.money import NO_PRICES, Prices
 from spark_regions.dag.plan import ROW_ORDER, Plan, parse_plan
 from spark_regions.dag.records import Entry
-from spark_regions.decision.draft import Draft
 from spark_regions.decision.question import Question
 from spark_regions.decision.values import Decline
 from spark_regions.effects.apply import Effects
@@ -24,11 +23,12 @@ from spark_regions.errors import InvalidRequest
 from spark_regions.learn.events import Learning
 from spark_regions.optimizer.number_regions import number_regions
 from spark_regions.optimizer.optimizer import CHOICES, FAILED, optimize
+from spark_regions.planner.engines import engine_of
+from spark_regions.planner.observed import observed_draft
 from spark_regions.planner.run_follower import RunFollower
 from spark_regions.planner.skew import stage_key
 from spark_regions.planner.trusting import runs_both_ways
 from spark_regions.planner.workload import Worths
-from spark_regions.reasons import would_save
 from spark_regions.runs.run_planner import Waiting
 from spark_regions.skew.history import observed
 from spark_regions.skew.key_frequencies import key_frequencies
@@ -118,7 +118,7 @@ class Session:
         self.counters.errors += sum(each.code == FAILED for each in draft.declines)
         self.follower.decided(draft.run)
         if asked.mode == "observe":
-            return self._answer([], _observed(draft))
+            return self._answer([], observed_draft(draft))
         applied = self.effects.apply(question, draft, query)
         if applied.missed:
             self.follower.planner.failed()
@@ -228,9 +228,12 @@ class Session:
         laps("entries")
         run = self.follower.view(query.number, plan, step)
         entries = (*self.effects.persisted.entries(cores), *stored)
+        engine = engine_of(query.asked, self.graph.calibration, self.learning.engines)
+        if engine is not None:
+            query.engine_factor = engine.rates.factor
         return Question(
             plan, view, entries, rates, confs, query.cores, self.store.clock(), run, unordered, query.asked.subquery,
-            query.top, plain.seconds if plain else None, self.prices,
+            query.top, plain.seconds if plain else None, self.prices, engine,
         )  # fmt: skip
 
     def _answer(self, actions: Iterable[wire.Action], declines: Iterable[Decline]) -> Decision:
@@ -239,11 +242,3 @@ class Session:
         if weights is not None and weights.fitted == self._divided_by:
             weights = None
         return Decision(tuple(actions), told_of, tuple(self.store.take_sweep()), weights=weights)
-
-
-def _observed(draft: Draft) -> list[Decline]:
-    """What would be done, as declines, then what would not."""
-    would = [("load", node, draft.saved[node]) for node in sorted(draft.loads)]
-    would += [("store", candidate.node, max(candidate.benefit, 0.0)) for candidate, _ in draft.stores]
-    would += [("share", share.nodes[0], share.saving) for share in draft.shares]
-    return [Decline(node, "OBSERVE_ONLY", would_save(kind, saving)) for kind, node, saving in would] + [*draft.declines]

@@ -15,7 +15,7 @@ from spark_regions.wire.messages import Confs, DecideSkew, SkewDecision, SkewDec
 
 def runs_both_ways(query: OpenQuery, confs: Confs, application: str) -> bool:
     """Whether the query is one of those that run both ways: drawn by its number, the same ones whoever asks again."""
-    spares = query.nodes_of(wire.Load, wire.ReadPersisted, wire.Share)
+    spares = query.nodes_of(wire.Load, wire.ReadPersisted, wire.Share, wire.Route)
     # What is computed and kept for later would be kept twice.
     if query.asked.subquery or not spares or query.nodes_of(wire.Persist):
         return False

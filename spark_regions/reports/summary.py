@@ -14,7 +14,7 @@ from spark_regions.reports.event_totals import READS, WANTED, Application, Event
 from spark_regions.reports.eventlog import events, open_log
 from spark_regions.reports.savings import Measured, Verified
 
-SAVING_KINDS = ("load", "recall", "share", "skew")
+SAVING_KINDS = ("load", "recall", "share", "route", "skew")
 """Actions that save in the query at hand; a store or a persist costs now, and saves when it is read."""
 GIGABYTE = 1e9
 

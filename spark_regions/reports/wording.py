@@ -13,6 +13,7 @@ KINDS = {
     "load": "stored results read",
     "recall": "results read from memory",
     "share": "places that shared a subplan",
+    "route": "parts that another engine computed",
     "store": "stores begun",
     "persist": "results kept in memory",
     "unpersist": "results released from memory",

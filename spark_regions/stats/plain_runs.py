@@ -7,6 +7,7 @@ from math import sqrt
 
 from spark_regions.dag.records import GraphView, OperatorStatistics
 from spark_regions.dag.running_statistics import RunningStatistics
+from spark_regions.stats.engine_runs import ENGINE
 from spark_regions.wire.messages import Baseline, QueryTop
 
 COLD, WARM = "cold", "warm"
@@ -60,8 +61,8 @@ def lost(lineage: str, kinds: Iterable[str], view: GraphView) -> str | None:
 
 
 def is_whole_query(kind: str) -> bool:
-    """Whether an operator's kind stands for a whole query, or a choice, rather than for an operator of Spark's."""
-    return kind.startswith((_PLAIN, _SAVED))
+    """Whether an operator's kind stands for a whole query, a choice or a statement, not for an operator of Spark's."""
+    return kind.startswith((_PLAIN, _SAVED, ENGINE))
 
 
 def _seen(lineage: str, kind: str, seconds: float, now: float) -> OperatorStatistics:

@@ -97,5 +97,80 @@ class Share(Record, frozen=True, tag="share", tag_field="kind"):
     detail: str
 
 
-NodeAction = Load | ReadPersisted | Store | Persist | Share
+class RouteTable(Record, frozen=True):
+    """What a statement reads: the files of a relation.
+
+    :param name: in the statement
+    :param node: the relation, whose files the driver knows
+    :param columns: of the files that are read, as Spark's schema calls them
+    :param partition: columns with one value a file that are read
+    """
+
+    name: str
+    node: int
+    columns: tuple[str, ...] = ()
+    partition: tuple[str, ...] = ()
+
+
+class RouteColumn(Record, frozen=True):
+    """:param attribute: its id; empty for a column of the statement's own
+    :param data_type: of Spark
+    """
+
+    attribute: str
+    data_type: str
+
+
+class FinishedFunction(Record, frozen=True):
+    """An aggregate function that Spark finishes.
+
+    :param function: how many others come before it in the aggregate's list, in pre-order
+    :param columns: positions of its value, or of its buffers in the order in which Spark's function has them
+    :param buffers: which of the two
+    """
+
+    function: int
+    columns: tuple[int, ...]
+    buffers: bool = False
+
+
+class Route(Record, frozen=True, tag="route", tag_field="kind"):
+    """Run a statement of another engine in a node's place.
+
+    Its first columns are those of `columns`; with `tied`, one more tells of each row whether the next one has the same
+    sort keys. With `limit` there may be one row more than that, which is there to be compared with.
+
+    :param tables: what it reads
+    :param finish: of an aggregate whose result expressions Spark computes: the columns are its keys, then these
+    :param ordered: its rows come in the order of the node's; else in any
+    :param disabled: optimizers of the engine that could leave out rows on which an expression raises
+    :param zone: of the session, where the statement may depend on it
+    :param saving: seconds
+    :param instead: seconds that the node would take in Spark
+    :param predicted_seconds: of the statement, with its rows, once the engine runs
+    :param rows, bytes: of the result, as expected
+    :param limit_bytes: of the result; more is given up
+    """
+
+    node: int
+    platform: str
+    sql: str
+    tables: tuple[RouteTable, ...]
+    columns: tuple[RouteColumn, ...]
+    saving: float
+    instead: float
+    reason: str
+    predicted_seconds: float
+    rows: float
+    bytes: float
+    limit_bytes: Long
+    finish: tuple[FinishedFunction, ...] = ()
+    limit: Long | None = None
+    tied: bool = False
+    ordered: bool = False
+    disabled: tuple[str, ...] = ()
+    zone: str = ""
+
+
+NodeAction = Load | ReadPersisted | Store | Persist | Share | Route
 Action = NodeAction | Unpersist

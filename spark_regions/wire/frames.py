@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 from numbers import Real
-from typing import Any, get_args
+from typing import Any, Generic, TypeVar, get_args
 
 import msgspec
 
@@ -13,6 +13,7 @@ from spark_regions.wire.messages import ErrorAnswer, Event, Request
 
 MAX_FRAME_BYTES = 64 * 1024 * 1024
 _LENGTH = struct.Struct(">I")
+Message = TypeVar("Message")
 
 
 class BrokenFrame(Exception):
@@ -35,8 +36,39 @@ class _Envelope(msgspec.Struct):
     seq: int = 0
 
 
-_MESSAGE: msgspec.json.Decoder[Request | Event] = msgspec.json.Decoder(Request | Event)
-_KINDS = frozenset(each.__struct_config__.tag for each in (*get_args(Request), *get_args(Event)))
+class Messages(Generic[Message]):
+    """Reads what one side may say.
+
+    :param union: of the messages
+    :param code: of one that does not fit
+    """
+
+    def __init__(self, union: Any, code: str) -> None:
+        self._decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(union)
+        self._tags = frozenset(each.__struct_config__.tag for each in get_args(union))
+        self._code = code
+
+    def decode(self, body: bytes) -> Message:
+        """
+        :raises BrokenFrame: not a JSON object
+        :raises Unreadable: a message that does not fit, with the field's name
+        """
+        try:
+            return self._decoder.decode(body)
+        except msgspec.ValidationError as error:
+            problem = str(error)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise BrokenFrame(f"not JSON: {error}") from error
+        try:
+            envelope = msgspec.json.decode(body, type=_Envelope)
+        except msgspec.ValidationError as error:
+            raise BrokenFrame(f"no message: {error}") from error
+        known = envelope.type in self._tags
+        detail = f"{envelope.type}: {problem}" if known else f"unknown type {envelope.type[:100]!r}"
+        raise Unreadable(self._code if known else "UNKNOWN_TYPE", detail, envelope.seq)
+
+
+decode = Messages[Request | Event](Request | Event, "PLANNER_PROTOCOL").decode
 
 
 def receive(connection: socket.socket) -> bytes | None:
@@ -54,26 +86,6 @@ def receive(connection: socket.socket) -> bytes | None:
     if body is None:
         raise BrokenFrame("frame cut off")
     return body
-
-
-def decode(body: bytes) -> Request | Event:
-    """
-    :raises BrokenFrame: not a JSON object
-    :raises Unreadable: a message that does not fit, with the field's name
-    """
-    try:
-        return _MESSAGE.decode(body)
-    except msgspec.ValidationError as error:
-        problem = str(error)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BrokenFrame(f"not JSON: {error}") from error
-    try:
-        envelope = msgspec.json.decode(body, type=_Envelope)
-    except msgspec.ValidationError as error:
-        raise BrokenFrame(f"no message: {error}") from error
-    known = envelope.type in _KINDS
-    detail = f"{envelope.type}: {problem}" if known else f"unknown type {envelope.type[:100]!r}"
-    raise Unreadable("PLANNER_PROTOCOL" if known else "UNKNOWN_TYPE", detail, envelope.seq)
 
 
 def _number(value: Any) -> Any:

@@ -64,8 +64,13 @@ class Hello(Asked, frozen=True, tag="hello"):
 
 
 class HelloAnswer(Answered, frozen=True, tag="hello"):
+    """
+    :param engines: other engines that parts of a query can be for; those of a planner
+    """
+
     protocol: int
     version: str
+    engines: tuple[str, ...] = ()
 
 
 class ErrorAnswer(Answered, frozen=True, tag="error"):
@@ -80,7 +85,7 @@ class ErrorAnswer(Answered, frozen=True, tag="error"):
 
 class Confs(Record, frozen=True):
     """The confs of one query; `first_use_overhead` is a share of its own work, `verify` one of the decisions,
-    `ttl_seconds` seconds, others bytes."""
+    `ttl_seconds` seconds, others bytes. `platforms`: the engine that may take parts of it, "auto" or "off"."""
 
     strategy: str = "markov"
     max_bytes: Long = 0
@@ -93,6 +98,10 @@ class Confs(Record, frozen=True):
     sharing: bool = False
     workflow: bool = False
     verify: float = 0.0
+    platforms: str = "off"
+    platforms_max_input_bytes: Long = 0
+    platforms_max_result_bytes: Long = 0
+    platforms_float_sums: bool = False
 
     @property
     def recycling(self) -> bool:
@@ -266,6 +275,8 @@ class Decide(Asked, frozen=True, tag="decide"):
     """
     :param subquery: it is a part of a query, which is decided on by itself before that is
     :param top: None where the rows have no identity, or are written by a command that is not known
+    :param typed: where another engine may be asked, the nodes with expressions and types, as JSON (`platforms.typed`)
+    :param engine_up: its process runs
     """
 
     query: Long
@@ -279,6 +290,8 @@ class Decide(Asked, frozen=True, tag="decide"):
     unordered: tuple[tuple[int, str], ...] = ()
     subquery: bool = False
     top: QueryTop | None = None
+    typed: str | None = None
+    engine_up: bool = False
 
 
 class DecideAgain(Asked, frozen=True, tag="again"):
@@ -651,6 +664,25 @@ class RanLoad(Record, frozen=True):
     bytes: Long | None = None
 
 
+class RanRoute(Record, frozen=True):
+    """A statement that an engine was asked for.
+
+    :param query: number of the plan that `node` is of: the query's, or a subquery's
+    :param seconds: from the request to the last of its rows, the engine's start included
+    :param start_seconds: of them, for the engine's start
+    :param refusal: why Spark ran the node after all
+    """
+
+    query: Long
+    node: int
+    platform: str
+    seconds: float = 0.0
+    start_seconds: float = 0.0
+    rows: Long = 0
+    bytes: Long = 0
+    refusal: Why | None = None
+
+
 class TimedStage(Record, frozen=True):
     """What the tasks of a stage took, and what went through its operators.
 
@@ -678,6 +710,7 @@ class Executed(Told, frozen=True, tag="executed"):
     :param queries: numbers of the plans that ran in it, its own first
     :param alone: no other query ran meanwhile
     :param saved: seconds against the baseline; None where there is none, or nothing that spares work was applied
+    :param routes: what an engine was asked for
     """
 
     query: Long
@@ -693,6 +726,7 @@ class Executed(Told, frozen=True, tag="executed"):
     queries: tuple[Long, ...] = ()
     alone: bool = False
     saved: float | None = None
+    routes: tuple[RanRoute, ...] = ()
 
 
 class Verified(Told, frozen=True, tag="verified"):

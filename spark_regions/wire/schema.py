@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from spark_regions.wire import actions, messages
+from spark_regions.wire import actions, engine, messages
 
 FILE = Path(__file__).with_name("schema.json")
 
@@ -21,6 +21,8 @@ def schema() -> dict[str, Any]:
         "Answer": messages.Answer,
         "Action": actions.Action,
         "NodeAction": actions.NodeAction,
+        "EngineRequest": engine.EngineRequest,
+        "EngineAnswer": engine.EngineAnswer,
     }
     roots = (*unions.values(), messages.Greeting, messages.Started)
     _, records = msgspec.json.schema_components(roots, ref_template="{name}")

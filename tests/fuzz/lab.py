@@ -29,8 +29,15 @@ PLAIN = {
     "spark.regions.recycle.strategy": "off",
     "spark.regions.persist.enabled": "false",
     "spark.regions.skew.enabled": "false",
+    "spark.regions.platforms": "off",
 }
-ALWAYS = {"spark.regions.recycle.strategy": "always"}
+ALWAYS = {"spark.regions.recycle.strategy": "always", "spark.regions.platforms": "off"}
+ENGINE = {
+    "spark.regions.platforms": "duckdb",
+    "spark.regions.recycle.enabled": "false",
+    "spark.regions.persist.enabled": "false",
+    "spark.regions.sharing.enabled": "false",
+}
 APPLICATION = {
     "spark.master": "local[2]",
     "spark.driver.memory": "2g",
@@ -65,7 +72,9 @@ class Lab:
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.spark, self.folder = spark, folder
-        self.plain, self.first, self.second = (sibling(spark, confs) for confs in (PLAIN, ALWAYS, ALWAYS))
+        self.plain, self.first, self.second, self.engine = (
+            sibling(spark, confs) for confs in (PLAIN, ALWAYS, ALWAYS, ENGINE)
+        )
         self._library: dict[tuple[str, str, bool], Path] = {}
         self._programs = 0
         self._seen = self._last_query()

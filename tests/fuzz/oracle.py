@@ -114,7 +114,9 @@ def _fields(frame: DataFrame) -> str:
 
 
 def judge(lab: Lab, program: Program) -> Verdict:
-    """Plain; then with the plugin twice in one session and once in another, on the same store."""
+    """Plain; then with the plugin twice in one session and once in another, on the same store; then with
+    another engine in Spark's place wherever it can be.
+    """
     verdict = Verdict()
     with lab.program_folder() as folder:
         start = lab.counted()
@@ -127,7 +129,8 @@ def judge(lab: Lab, program: Program) -> Verdict:
         verdict.actions = len(expected) - 1
         verdict.failed = sum(seen.outcome.error is not None for seen in expected[:-1])
         verdict.rows = sum(len(seen.outcome.rows) for seen in expected)
-        for name, session in (("first run", lab.first), ("second run", lab.first), ("second session", lab.second)):
+        sessions = {"first run": lab.first, "second run": lab.first, "second session": lab.second, "engine": lab.engine}
+        for name, session in sessions.items():
             found = run(lab, session, program, folder)
             lab.counted()
             verdict.difference = verdict.difference or _difference(name, expected, found)

@@ -7,6 +7,8 @@ subplan: `2, 5 sales(a, b)`. What was measured of choices: `load sales(a): -0.5 
 Every filter reads column `a`; one like `b>=5` is a simple one, of integers. An aggregate: `totals of sales by a, b
 where f: sum, mean = sum + count, spread = none`, with the columns `totals.sum` and so on. What lacks files:
 `1 e1 20 of 100 by 2, 3` (node, entry, bytes, and nodes on the way). Names of operators' rows stand for digests.
+`engine`: another one can be asked: whether it is `started`, what it has `refused`, and `megabytes` of each source; all
+columns are integers there. What its statements took: `sales(a, b): 0.2 s` in `ran`.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from spark_regions.costs.engines import EngineRates
 from spark_regions.costs.money import Prices
 from spark_regions.costs.rates import Rates
 from spark_regions.dag.digests import digest, shape
@@ -30,11 +33,14 @@ from spark_regions.dag.plan import (
 from spark_regions.dag.records import EdgeUse, Entry, GraphView, OperatorStatistics
 from spark_regions.dag.running_statistics import RunningStatistics as Seen
 from spark_regions.decision.draft import Draft
-from spark_regions.decision.question import Confs, Question
+from spark_regions.decision.question import Confs, Engine, Question
+from spark_regions.platforms.typed import Args, Attribute, Expression, SortKey, SourceFile, TypedPlan
+from spark_regions.platforms.typed import Node as TypedNode
 from spark_regions.runs.program import Budget
 from spark_regions.runs.recorded_query import Measured, RecordedQuery, query_part
 from spark_regions.runs.run_planner import RunPlanner
 from spark_regions.runs.run_view import RunView
+from spark_regions.stats.engine_runs import engine_run
 from spark_regions.stats.plain_runs import outcome
 from spark_regions.wire.messages import Comparison, Grouping, GrownEntry, Predicate, QueryTop, Why
 
@@ -75,6 +81,7 @@ def question(case: Mapping[str, Any]) -> Question:
         top=top,
         plain_seconds=case.get("plain"),
         prices=Prices(**case.get("prices", {})),
+        engine=_engine(case["engine"], tree) if "engine" in case else None,
     )
 
 
@@ -145,6 +152,7 @@ def shown(question: Question, draft: Draft) -> list[str]:
     found += [f"keep {_where(each)}" for each in draft.keeps]
     found += [f"persist {_where(each)}" for each in draft.persists]
     found += [f"share {', '.join(map(str, s.nodes))}: {s.reason}, saves {s.saving:.2f} s" for s in draft.shares]
+    found += [f"route {r.node}: {r.reason}, {r.predicted_seconds:.2f} s, saves {r.saving:.2f} s" for r in draft.routes]
     told = draft.regions.regions if draft.regions else None
     found += [f"region {r.id} {', '.join(r.operators)}" for r in told or ()]
     return found + [f"decline {d.node} {d.code} {d.detail}".rstrip() for d in draft.declines]
@@ -260,8 +268,37 @@ def _view(case: Mapping[str, Any]) -> GraphView:
             by_lineage.setdefault(signed.lineage, []).append(
                 outcome(kind, signed.lineage, _number(rest, "s", 0.0), 0.0)
             )
+    for line in case.get("ran", ()):
+        signed, rest = _rows(line)
+        assert signed
+        run = engine_run(signed.lineage, "duckdb", _number(rest, "s", 1.0), _number(rest, "rows", 1000), 0.0)
+        by_lineage.setdefault(signed.lineage, []).append(run)
     off = {digest([each]): "1 of 3 rows are others than plain Spark's" for each in case.get("off", ())}
     return GraphView(by_lineage, by_core, edges, frozenset(), session, case.get("runs", 0), off)
+
+
+def _engine(told: Mapping[str, Any], tree: Plan) -> Engine:
+    size = int(told.get("megabytes", 1.0) * 1e6)
+    nodes = tuple(_typed(node, size) for node in tree.nodes.values())
+    refused = {digest([rows]): Why(code) for rows, code in told.get("refused", {}).items()}
+    return Engine(TypedPlan(nodes), EngineRates(), told.get("started", True), refused)
+
+
+def _typed(node: Node, size: int) -> TypedNode:
+    """Columns are integers, and the same in all nodes; a group is of all columns of its node."""
+    names = node.signature.columns if node.signature else ()
+    output = tuple(Attribute(str(ord(name[0])), name, "INT") for name in names)
+    columns = tuple(Expression("AttributeReference", "INT", fields={"id": each.id}) for each in output)
+    args = {
+        "Scan": Args(files=(SourceFile("/data.parquet", size, 0),)),
+        "Aggregate": Args(keys=columns, expressions=columns),
+        "Project": Args(expressions=columns),
+        "Filter": Args(condition=Expression("IsNotNull", "BOOLEAN", children=columns[:1])),
+        "Join": Args(kind="Inner"),
+        "Sort": Args(order=tuple(SortKey(each, True, True) for each in columns), whole=True),
+    }
+    operator = "LogicalRelation" if node.operator == "Scan" else node.operator
+    return TypedNode(node.id, operator, node.children, output, args.get(node.operator, Args()))
 
 
 def _shared(line: str) -> CandidateDataFrame:

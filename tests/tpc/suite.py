@@ -13,12 +13,13 @@ from pyspark.sql import SparkSession
 
 from examples import data
 from tests.harness import chance
-from tests.harness.session import Counters, counters, register, sibling
+from tests.harness.session import Counters, counters, register, settle, sibling, status
 from tests.tpc.golden import Golden, table_digests
 from tests.tpc.rows import Outcome, difference, digest, outcome
 
 CONFS = {"spark.sql.planChangeValidation": "true", "spark.sql.shuffle.partitions": "2"}
 OFF = {"spark.regions.recycle.strategy": "off", "spark.regions.persist.enabled": "false"}
+ROUTED = OFF | {"spark.regions.platforms": "duckdb"}
 ON = {"spark.regions.recycle.strategy": "always"}
 PLAIN_ONE_IN = 10
 """So many of the queries whose answer is known run plain too, drawn by the commit, so that what is known is checked."""
@@ -129,6 +130,26 @@ def compare_suite(
         report(f"{number}: {comparison.verdict} {comparison.difference_cold or ''} {comparison.difference_warm or ''}")
         comparisons.append(comparison)
     return comparisons
+
+
+def routed_suite(
+    name: str, scale: float, application: SparkSession, golden: Golden
+) -> dict[int, tuple[str | None, int]]:
+    """Of each query, what differs where another engine does all that it can, and how many parts it did."""
+    suite = SUITES[name]
+    session, plain = (sibling(application, CONFS | confs) for confs in (ROUTED, OFF))
+    for each in (session, plain):
+        register(each, suite.folder(scale))
+    found = {}
+    for number, text in suite.queries().items():
+        before = int(status(session)["counter.routes"])
+        rows = outcome(session.sql(text))
+        different = None
+        if digest(rows) != golden.queries[number]:
+            different = difference(outcome(plain.sql(text)), rows)
+        settle(session)
+        found[number] = different, int(status(session)["counter.routes"]) - before
+    return found
 
 
 def _compared(

@@ -46,6 +46,15 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_platforms_tells_what_is_installed_and_proven() -> None:
+    found = json.loads(call("platforms", "--json").stdout)["platforms"][0]
+    assert (found["name"], found["usable"]) == ("duckdb", True)
+    assert {"Aggregate", "Join", "Sort"} <= {*found["operators"]}
+    assert all(each["why"] for each in found["expressions"])
+    assert "--table" in call("platforms").stdout
+    assert found["expressions"][0]["why"] in call("platforms", "--table").stdout
+
+
 def place(folder: Path) -> tuple[str, ...]:
     return ("--dir", str(folder), "--namespace", "anna")
 

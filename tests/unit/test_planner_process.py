@@ -11,10 +11,12 @@ import sys
 import time
 
 import pytest
-from wire_client import ROOT, PlannerProcess, decide, executed, node, report
+from wire_client import PlannerProcess, decide, executed, node, report
 
+from spark_regions.platforms.installed import usable_engines
 from spark_regions.reasons import REASONS
 from spark_regions.store.admin import doctor
+from tests.harness.processes import ROOT
 
 
 @pytest.fixture
@@ -249,7 +251,8 @@ def test_wrong_token_protocol_and_hello(planner):
     assert refused.hello["code"] == "BAD_TOKEN"
     assert refused.hear() is None
     wire = planner.connect()
-    assert wire.hello == {"type": "hello", "protocol": 1, "version": planner.answer["version"], "seq": 0}
+    known = {"type": "hello", "protocol": 1, "version": planner.answer["version"], "seq": 0}
+    assert wire.hello == known | {"engines": list(usable_engines())}
     for hello, code in (
         ({"type": "status", "seq": 1}, "BAD_HELLO"),
         ({"type": "hello", "token": "secret-token", "protocol": 2}, "PROTOCOL_MISMATCH"),

@@ -12,14 +12,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from spark_regions.wire import frames, messages, schema
+from spark_regions.wire import engine, frames, messages, schema
 from tests.harness.wire import written
 
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURES: dict[str, list[dict[str, Any]]] = json.loads(
     (ROOT / "tests" / "fixtures" / "wire" / "messages.json").read_text(encoding="utf-8")
 )
-KINDS: dict[str, Any] = {name: getattr(messages, name) for name in FIXTURES}
+KINDS: dict[str, Any] = {name: getattr(messages, name, None) or getattr(engine, name) for name in FIXTURES}
 CASES = [pytest.param(name, each, id=each.get("type", name)) for name, samples in FIXTURES.items() for each in samples]
 SHIM = ROOT / "jvm-shim" / "src" / "main" / "scala" / "org" / "apache" / "spark" / "sql" / "regions"
 
@@ -133,5 +133,7 @@ MANIFESTS = (
     "WhyNot.scala",
     "RegionsConf.scala",
     "SourceDigest.scala",
+    "TypedExpression.scala",
 )
-"""Files with keys of their own: what lies beside a stored result, what Python calls, confs, options of a source."""
+"""Files with keys of their own: what lies beside a stored result, what Python calls, confs, options of a source, and
+what an expression was made with."""

@@ -31,6 +31,7 @@ final class DecisionNotes(val query: Long, session: String) {
       case store: wire.Store => decided.copy(entry = store.entry)
       case persist: wire.Persist => decided.copy(entry = persist.entry)
       case share: wire.Share => decided.copy(detail = share.detail)
+      case route: wire.Route => decided.copy(insteadSeconds = route.instead, detail = route.platform)
     })
   }
 

@@ -82,7 +82,7 @@ object ActionKind {
   def reads(kind: String): Boolean = kind == "load" || kind == "recall"
 
   /** Those that spare the query work; a store pays off later. */
-  def spares(kind: String): Boolean = reads(kind) || kind == "share"
+  def spares(kind: String): Boolean = reads(kind) || kind == "share" || kind == "route"
 }
 
 /** A node that was left alone, and why. */
@@ -139,6 +139,7 @@ object Counters {
   val misses = "misses"
   val loads = "loads"
   val shares = "shares"
+  val routes = "routes"
   val stores = "stores"
   val persists = "persists"
   val recalls = "recalls"
@@ -150,6 +151,7 @@ object Counters {
   val verified = "verified"
   val differences = "differences"
   val names: Seq[String] =
-    Seq(queries, plansChanged, misses, loads, stores, persists, recalls, shares, commits, abandons, declines, fallbacks,
+    Seq(queries, plansChanged, misses, loads, stores, persists, recalls, shares, routes, commits, abandons, declines,
+      fallbacks,
       skewRepairs, verified, differences)
 }

@@ -117,6 +117,12 @@ final class Recycling(
     if (reason.code != "INPUT_CHANGED") tell(wire.Invalid(entry, query, reason.code, reason.detail))
   }
 
+  /** An engine gave no rows for a part of a query. */
+  def ranInSpark(query: Long, platform: String, reason: Refusal): Unit = {
+    counters.add(Counters.fallbacks)
+    note(query, "fallback", "", reason.code, s"$platform: ${reason.detail}")
+  }
+
   /**
    * A query was run both ways.
    *

@@ -67,6 +67,12 @@ object RegionsApi extends Logging {
       json(ordered(Seq("nodes" -> java.util.List.of(ordered(root)))))
   }
 
+  /** The plan of `frame` as the planner is told it for another engine: `typed` of docs/protocol.md. */
+  def typedPlan(frame: DataFrame): String = RegionsRuntime.of(frame.sparkSession) match {
+    case Right(runtime) => WhyNot.typed(runtime, frame)
+    case Left(refusal) => throw new IllegalStateException(s"${refusal.code}: ${refusal.detail}")
+  }
+
   /**
    * Plans for queries on `frames`, which follow in any order; without any, the batch is over. `{"ranks":[[0],[1,2]],…}`, or
    * `{"refusal":"CODE: …"}` where the queries will run without a plan.

@@ -16,7 +16,9 @@ import org.apache.spark.scheduler.{
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.classic
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.regions.bridge.{AdaptiveDeadline, PlannerClient, PlannerPython, PlannerSettings}
+import org.apache.spark.sql.regions.platforms.{EngineClient, EngineProcess, EngineSettings, Engines}
 import org.apache.spark.sql.regions.profile.{ProfileListener, QueryRegistry, RanPlans}
 import org.apache.spark.sql.regions.skew.{SkewRule, StageLoads, StageTimes}
 import org.apache.spark.sql.regions.ui.{LiveTab, RegionsExplain, RegionsSource}
@@ -49,6 +51,25 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
   val profile: ProfileListener = new ProfileListener(queries, client.observe, ran)
   val recycling = new Recycling(sc, client, counters, decisions, profile, events)
   val verifier = new Verifier(sc, recycling, profile)
+  val engines = new Engines(
+    new EngineClient(
+      sc,
+      new EngineProcess(
+        EngineSettings(
+          command = PlannerPython.command(sc.conf, module = "spark_regions.platforms.duckdb"),
+          version = Shim.version,
+          confs = RegionsRuntime.startupConfs(sc),
+          hello = RegionsRuntime.hello(sc,
+            _)
+        ))
+    ))
+
+  /** Whether parts of a query can be for another engine; a planner that is not up yet may say so. */
+  def anyEngine(conf: SQLConf): Boolean = engines.refusal.isEmpty && (conf.getConf(RegionsConf.platforms) match {
+    case "off" => false
+    case "auto" => client.engines.forall(_.nonEmpty)
+    case _ => true
+  })
   val metrics = new RegionsSource(counters, events.savings, state, () => events.dropped)
   val stageTimes = new StageTimes(1000)
   val stageLoads = new StageLoads(1000)
@@ -71,7 +92,7 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
 
   private def ran(event: Executed, plans: RanPlans, execution: Long): Executed = {
     verifier.ran(event, plans)
-    events.ran(event, plans, execution)
+    events.ran(event.copy(routes = engines.taken(event.query +: plans.queries)), plans, execution)
   }
 
   private def open(): this.type = {
@@ -157,6 +178,7 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
       closed = true
       verifier.close()
       recycling.close()
+      engines.close()
       events.close()
       client.close()
     }

@@ -1,6 +1,5 @@
 package org.apache.spark.sql.regions.bridge
 
-import java.security.SecureRandom
 import java.util.concurrent.{CountDownLatch, ExecutionException, TimeUnit, TimeoutException}
 import java.util.concurrent.atomic.{AtomicInteger, AtomicLong, LongAdder}
 
@@ -48,7 +47,7 @@ final class PlannerClient(settings: PlannerSettings, backoff: Backoff = new Back
   private val dropped = new LongAdder()
   private val starts = new AtomicInteger()
   @volatile private var state: State = Starting
-  @volatile private var process: Option[PlannerProcess] = None
+  @volatile private var process: Option[PythonProcess] = None
   @volatile private var lastClose: Option[Refusal] = None
   @volatile private var upAfterMillis = -1L
 
@@ -60,6 +59,9 @@ final class PlannerClient(settings: PlannerSettings, backoff: Backoff = new Back
   def pid: Option[Long] = process.map(_.pid)
   def port: Option[Int] = Option(state).collect { case up: Up => up.port }
   def plannerVersion: Option[String] = Option(state).collect { case up: Up => up.version }
+
+  /** Other engines that it can have parts of a query computed by; None while it is not up. */
+  def engines: Option[Seq[String]] = Option(state).collect { case up: Up => up.engines }
   def observationsDropped: Long = dropped.sum()
 
   /** How often the process was started again. */
@@ -176,7 +178,7 @@ final class PlannerClient(settings: PlannerSettings, backoff: Backoff = new Back
         up.connection.close(new java.io.EOFException("planner ended"))
         reason
       } catch {
-        case error: PlannerStartException =>
+        case error: ProcessStartException =>
           process.foreach(_.kill())
           if (isFirst || permanent(error.refusal.code)) {
             refuse(error.refusal)
@@ -196,47 +198,32 @@ final class PlannerClient(settings: PlannerSettings, backoff: Backoff = new Back
   }
 
   private def start(): Up = {
-    val token = newToken()
+    val token = PythonProcess.newToken()
     starts.incrementAndGet()
-    val started = PlannerProcess.start(settings.command, settings.environment)
+    val started = PythonProcess.start(PythonProcess.planner, settings.command, settings.environment)
     process = Some(started)
     if (state == Ended) {
       started.stop(0)
       throw new InterruptedException("ended while starting")
     }
-    try started.send(Greeting(token, settings.version, protocol, settings.confs))
-    catch {
-      case _: java.io.IOException => /* it ended at once: reading the port says why */
-    }
-    val answer = started.readPort(startTimeoutMillis)
-    checkVersion(answer.version)
+    val answer = started.greet(Greeting(token, settings.version, protocol, settings.confs), startTimeoutMillis)
     lastClose = None
     try {
       val connection = new Connection(answer.port, settings.queueLimit, closed(started, _))
       val hello = connection.hello(settings.hello(token), startTimeoutMillis.toInt)
       Frames.answer[HelloAnswer](hello) match {
-        case Left(error) => throw new PlannerStartException(reasonOf(error))
-        case Right(answer) => checkVersion(answer.version)
+        case Left(error) => throw new ProcessStartException(reasonOf(error))
+        case Right(known) =>
+          started.checkVersion(settings.version, known.version)
+          Up(answer.port, answer.version, known.engines, started, connection)
       }
-      Up(answer.port, answer.version, started, connection)
     } catch {
       case error: java.io.IOException =>
-        throw new PlannerStartException(Refusal("PLANNER_PROTOCOL", s"no hello: $error"))
+        throw new ProcessStartException(Refusal("PLANNER_PROTOCOL", s"no hello: $error"))
     }
   }
 
-  /** Both sides are released together, so any difference is a half-finished installation. */
-  private def checkVersion(version: String): Unit =
-    if (version != settings.version) {
-      throw new PlannerStartException(
-        Refusal(
-          "PLANNER_VERSION_MISMATCH",
-          s"the jar is version ${settings.version}, the Python package in ${settings.command.head} is version $version. " +
-            s"Hint: reinstall, python -m pip install spark_regions==${settings.version}"
-        ))
-    }
-
-  private def closed(of: PlannerProcess, reason: Throwable): Unit = {
+  private def closed(of: PythonProcess, reason: Throwable): Unit = {
     lastClose = Some(reasonOf(reason))
     // A connection is one life: without it the process has no use.
     if (state != Ended) of.kill()
@@ -266,7 +253,12 @@ object PlannerClient {
 
   private sealed abstract class State(val name: String)
   private case object Starting extends State("starting")
-  private final case class Up(port: Int, version: String, process: PlannerProcess, connection: Connection)
+  private final case class Up(
+      port: Int,
+      version: String,
+      engines: Seq[String],
+      process: PythonProcess,
+      connection: Connection)
       extends State("up")
   private final case class Down(reason: Refusal) extends State("down")
   private final case class Refused(reason: Refusal) extends State("refused")
@@ -283,10 +275,4 @@ object PlannerClient {
   }
 
   private def isOurs(error: Throwable): Boolean = error.isInstanceOf[LinkageError] || NonFatal(error)
-
-  private def newToken(): String = {
-    val bytes = new Array[Byte](32)
-    new SecureRandom().nextBytes(bytes)
-    bytes.map(byte => f"${byte & 0xff}%02x").mkString
-  }
 }

@@ -8,12 +8,14 @@ import scala.util.control.NonFatal
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.regions.RegionsConf
 
-/** Which Python runs the planner. */
+/** Which Python runs the planner, and the engines. */
 object PlannerPython {
 
   /** -P keeps the job's working folder, with its `queue.py` or `types.py`, off the planner's module path. */
-  def command(conf: SparkConf, environment: Map[String, String] = sys.env): Seq[String] =
-    Seq(executable(conf, environment), "-P", "-m", "spark_regions.planner")
+  def command(
+      conf: SparkConf,
+      environment: Map[String, String] = sys.env,
+      module: String = "spark_regions.planner"): Seq[String] = Seq(executable(conf, environment), "-P", "-m", module)
 
   def executable(conf: SparkConf, environment: Map[String, String], parent: => Option[String] = parentPython): String =
     (conf.get(RegionsConf.plannerPython) match {

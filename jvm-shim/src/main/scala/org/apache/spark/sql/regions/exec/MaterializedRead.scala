@@ -12,11 +12,12 @@ import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.execution.{QueryExecution, RowToColumnarExec, SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.regions.{InputListing, Refusal}
+import org.apache.spark.sql.regions.platforms.EngineRows
 import org.apache.spark.sql.regions.rules.OptimizerRuns
 import org.apache.spark.sql.vectorized.ColumnarBatch
 
 /**
- * A result that is read back, and the plan that it stands for.
+ * A result that is read back, or had from another engine, and the plan that it stands for.
  *
  * A query can be planned long before it runs (explain, a DataFrame collected twice), so each execution checks again what it is
  * about to read; where the source files have changed since, or the stored files are gone, `original` runs instead.
@@ -86,9 +87,16 @@ object MaterializedRead {
   private[regions] def physical(session: SparkSession, original: LogicalPlan): SparkPlan = OptimizerRuns.bypass {
     QueryExecution.prepareExecutedPlan(session, session.sessionState.optimizer.execute(original.clone()))
   }
+
+  /** The same with an adaptive execution of its own, as the query would have had: it may be all of a query, and large. */
+  private[exec] def adaptive(session: SparkSession, original: LogicalPlan): SparkPlan = OptimizerRuns.bypass {
+    val settled = original.clone()
+    settled.setAnalyzed()
+    new QueryExecution(session, settled).executedPlan
+  }
 }
 
-/** Runs `child`, or the original plan where the stored rows may not be used any more. */
+/** Runs `child`, or the original plan where the stored rows may not be used any more, or where an engine gave none. */
 final case class MaterializedReadExec(child: SparkPlan, @transient node: MaterializedRead) extends UnaryExecNode
     with Logging {
   override def output: Seq[Attribute] = child.output
@@ -108,7 +116,10 @@ final case class MaterializedReadExec(child: SparkPlan, @transient node: Materia
   @transient private var rows: RecheckedRDD[InternalRow] = _
   @transient private var batches: RecheckedRDD[ColumnarBatch] = _
   @transient private var kept: RDD[_] = _
-  @transient private var replaced = false
+
+  /** What `kept` is made of: the engine's rows, or the plan that runs in place of `child`. */
+  @transient private var source: AnyRef = _
+  @transient private var plain: SparkPlan = _
 
   override protected def doExecute(): RDD[InternalRow] = {
     rows = new RecheckedRDD(sparkContext, () => current(child.execute(), _.execute()))
@@ -128,23 +139,75 @@ final case class MaterializedReadExec(child: SparkPlan, @transient node: Materia
     if (batches != null) batches.recheck()
   }
 
+  // What an engine gave is in the driver already: no job is needed.
+  override def executeCollect(): Array[InternalRow] =
+    inDriver[Array[InternalRow]](_.executeCollect(), rows => rows).getOrElse(super.executeCollect())
+
+  override def executeTake(n: Int): Array[InternalRow] =
+    inDriver[Array[InternalRow]](_.executeTake(n), _.take(n)).getOrElse(super.executeTake(n))
+
+  override def executeTail(n: Int): Array[InternalRow] =
+    inDriver[Array[InternalRow]](_.executeTail(n), _.takeRight(n)).getOrElse(super.executeTail(n))
+
+  override def executeToIterator(): Iterator[InternalRow] =
+    inDriver[Iterator[InternalRow]](_.executeToIterator(), _.iterator).getOrElse(super.executeToIterator())
+
+  override private[spark] def executeCollectIterator(): (Long, Iterator[InternalRow]) =
+    inDriver[(Long, Iterator[InternalRow])](
+      _.executeCollectIterator(), rows => (rows.length.toLong, rows.iterator)).getOrElse(super.executeCollectIterator())
+
+  private def inDriver[T](plain: SparkPlan => T, rows: Array[InternalRow] => T): Option[T] = child match {
+    case scan: EngineScanExec =>
+      Some(synchronized(fetched(scan)).fold(plain, found => rows(scan.unpacked(found))))
+    case _ => None
+  }
+
   /** What to run now. Once the original plan ran, it stays. */
   private def current[T](stored: => RDD[T], original: SparkPlan => RDD[T]): RDD[T] = synchronized {
-    if (!replaced) {
-      node.refusal(session.sessionState.newHadoopConf()) match {
-        case None => if (kept == null) kept = stored
-        case Some(refusal) =>
-          logWarning(s"Entry ${node.entry} is not used (${refusal.code}: ${refusal.detail}); computing it again")
-          try node.onInvalid(refusal)
-          catch { case Failures(error) => logWarning("An invalid entry could not be told", error) }
-          kept = session.withActive {
-            val plain = MaterializedRead.physical(session, node.original)
-            original(arranged.fold(plain)(_.of(plain)))
-          }
-          replaced = true
-      }
+    val (from, made): (AnyRef, () => RDD[_]) = child match {
+      // Not asked of the plan, which would answer with the rows of its first execution.
+      case scan: EngineScanExec =>
+        fetched(scan).fold(plan => (plan, () => original(plan)), found => (found, () => scan.rdd(found)))
+      case _ => checked().fold[(AnyRef, () => RDD[_])]((child, () => stored))(plan => (plan, () => original(plan)))
+    }
+    if (source ne from) {
+      kept = made()
+      source = from
     }
     kept.asInstanceOf[RDD[T]]
+  }
+
+  /** The original plan, where what is stored may not be used. */
+  private def checked(): Option[SparkPlan] = {
+    if (plain == null)
+      node.refusal(session.sessionState.newHadoopConf()).foreach { refusal =>
+        plain = replaced(refusal, MaterializedRead.physical(session, node.original))
+      }
+    Option(plain)
+  }
+
+  /** The engine's rows of now, or the original plan where there are none. */
+  private def fetched(scan: EngineScanExec): Either[SparkPlan, EngineRows] =
+    if (plain != null) Left(plain)
+    else
+      node.refusal(session.sessionState.newHadoopConf()).toLeft(()).flatMap(_ => asked(scan)).left.map { refusal =>
+        plain = replaced(refusal, MaterializedRead.adaptive(session, node.original))
+        plain
+      }
+
+  private def asked(scan: EngineScanExec): Either[Refusal, EngineRows] =
+    try scan.fetch()
+    catch { case Failures(error) => Left(Refusal("ENGINE_ERROR", Failures.text(error))) }
+
+  private def replaced(refusal: Refusal, original: => SparkPlan): SparkPlan = {
+    val what = if (child.isInstanceOf[EngineScanExec]) "The statement for" else "Entry"
+    logWarning(s"$what ${node.entry} is not used (${refusal.code}: ${refusal.detail}); computing it again")
+    try node.onInvalid(refusal)
+    catch { case Failures(error) => logWarning("An invalid entry could not be told", error) }
+    session.withActive {
+      val found = original
+      arranged.fold(found)(_.of(found))
+    }
   }
 
   override protected def withNewChildInternal(newChild: SparkPlan): SparkPlan = copy(child = newChild)

@@ -11,7 +11,7 @@ import org.apache.spark.sql.execution.datasources.WriteFilesExec
 import org.apache.spark.sql.execution.exchange.{REPARTITION_BY_COL, ShuffleExchangeExec}
 
 /**
- * Plans [[Tee]], [[SharedSubplan]], [[MaterializedRead]], [[MaterializedRelation]], and writes that are [[RecordedWrite recorded]]. It checks no entry: adaptive execution plans again and again,
+ * Plans [[Tee]], [[SharedSubplan]], [[MaterializedRead]], [[MaterializedRelation]], [[EngineRelation]], and writes that are [[RecordedWrite recorded]]. It checks no entry: adaptive execution plans again and again,
  * and every execution checks anyway.
  */
 case class RegionsStrategy(session: SparkSession) extends SparkStrategy {
@@ -46,6 +46,9 @@ case class RegionsStrategy(session: SparkSession) extends SparkStrategy {
       }
       val same = projects.size == output.size && projects.zip(output).forall { case (p, a) => p == a }
       (if (same) filtered else ProjectExec(projects, filtered)) :: Nil
+
+    case engine: EngineRelation =>
+      EngineScanExec(engine.columns, engine.values, engine.statement, engine.limit) :: Nil
 
     case _ => Nil
   }

@@ -5,6 +5,7 @@ import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.datasources.{InsertIntoHadoopFsRelationCommand, LogicalRelation, WriteFiles}
 import org.apache.spark.sql.regions._
 import org.apache.spark.sql.regions.exec.{SharedSubplan, StorableTypes}
+import org.apache.spark.sql.regions.platforms.TypedPlan
 
 /** The `decide` message of docs/protocol.md. */
 private[rules] object DecideRequest {
@@ -21,7 +22,8 @@ private[rules] object DecideRequest {
       offered: Int,
       repeated: Seq[RepeatedSubplan],
       subquery: Boolean = false,
-      grown: Map[Int, Seq[wire.GrownEntry]] = Map.empty): wire.Decide = {
+      grown: Map[Int, Seq[wire.GrownEntry]] = Map.empty,
+      typed: Option[TypedPlan] = None): wire.Decide = {
     val conf = session.sessionState.conf
     wire.Decide(
       query,
@@ -46,7 +48,11 @@ private[rules] object DecideRequest {
         firstUseOverhead = conf.getConf(RegionsConf.recycleFirstUseOverhead),
         sharing = conf.getConf(RegionsConf.sharingEnabled),
         workflow = conf.getConf(RegionsConf.workflowEnabled),
-        verify = conf.getConf(RegionsConf.verifyFraction)
+        verify = conf.getConf(RegionsConf.verifyFraction),
+        platforms = conf.getConf(RegionsConf.platforms),
+        platformsMaxInputBytes = conf.getConf(RegionsConf.platformsMaxInputBytes),
+        platformsMaxResultBytes = conf.getConf(RegionsConf.platformsMaxResultBytes),
+        platformsFloatSums = conf.getConf(RegionsConf.platformsFloatSums)
       ),
       session.sparkContext.applicationId,
       session.sessionUUID,
@@ -54,7 +60,9 @@ private[rules] object DecideRequest {
       session.sparkContext.defaultParallelism,
       offered,
       subquery = subquery,
-      top = top(signed)
+      top = top(signed),
+      typed = typed.map(_.json),
+      engineUp = runtime.engines.isUp
     )
   }
 

@@ -12,6 +12,7 @@ import org.apache.spark.sql.classic
 import org.apache.spark.sql.regions._
 import org.apache.spark.sql.regions.exec.{MaterializedRead, RecordedWrite, SharedSubplan, Stores, Tee}
 import org.apache.spark.sql.execution.SQLExecution
+import org.apache.spark.sql.regions.platforms.TypedPlan
 import org.apache.spark.sql.regions.profile.{LoadUse, ProfileTags, StoreUse, Took, Weights}
 import org.apache.spark.sql.regions.rules.actions.Applying
 
@@ -72,6 +73,9 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
   private val query = runtime.nextQuery()
   private val notes = new DecisionNotes(query, session.sessionUUID)
   private val conf = session.sessionState.conf
+
+  /** Whether the query runs; what is only explained does not. */
+  private val inside = session.sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY) != null
   private val frames = if (subquery) Nil else SharedDataFrames.taken()
 
   def apply(plan: LogicalPlan): LogicalPlan = {
@@ -88,12 +92,13 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
       order
     }
     notes.lap("written")(recorded(plan, signed))
+    val typed = notes.lap("typed")(typedPlan(signed, order))
     val applied =
-      if (!signed.nodes.exists(n => n.signature.isRight && n.children.nonEmpty)) None
+      if (typed.isEmpty && !signed.nodes.exists(n => n.signature.isRight && n.children.nonEmpty)) None
       else if (conf.getConf(RegionsConf.plannerDeadline) == 0) {
         notes.refused(Refusal("PLANNER_DEADLINE", "spark.regions.planner.deadline is 0"))
         None
-      } else ask(signed, order)
+      } else ask(signed, order, typed)
     applied.foreach(a => runtime.queries.register(query, signed, a.loads, a.stores))
     val rewritten = applied.map(_.plan).getOrElse(plan)
     // A root that was replaced has no mark yet, and may be all that is left of a subquery.
@@ -106,9 +111,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
       Stores.finishAll(Deciding.stores(plan) -- Deciding.stores(rewritten))
     }
     notes.planningSeconds = (System.nanoTime() - started) / 1e9
-    val inside = session.sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY) != null
     runtime.queries.decided(query, Took(notes.planningSeconds, waited, inside))
-    // What is only explained does not run.
     if (notes.verify && inside && (rewritten ne plan)) {
       signed.nodes.head.signature.foreach(runtime.verifier.choose(session, query, rewritten, _, notes.planningSeconds))
     }
@@ -121,7 +124,17 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
   private def leave(root: LogicalPlan, signed: SignedQuery): Unit =
     if (subquery) SubquerySignature.leave(root, signed) else CachedPlan.leave(session, root, signed)
 
-  private def ask(signed: SignedQuery, order: RowOrder): Option[Applied] = {
+  /** For another engine, where there is one; without it a query is decided on as before. */
+  private def typedPlan(signed: SignedQuery, order: RowOrder): Option[TypedPlan] =
+    if (!runtime.anyEngine(conf)) None
+    else {
+      val typed = Guard(session.sparkContext.conf, "a typed plan", Option.empty[TypedPlan])(
+        TypedPlan.of(session, signed, order.unread))
+      if (inside && typed.exists(_.inputs.nonEmpty) && signed.nodes.exists(Deciding.moves)) runtime.engines.prepare()
+      typed
+    }
+
+  private def ask(signed: SignedQuery, order: RowOrder, typed: Option[TypedPlan]): Option[Applied] = {
     val cores = signed.nodes.flatMap(_.signature.toOption.map(_.core)).toSet
     notes.lap("commits")(Stores.awaitCommits(Deciding.commitMillis, cores))
     val repeated = notes.lap("repeated")(repeatedIn(signed, order))
@@ -130,7 +143,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
       val refused = notes.lap("grown")(Growths.find(runtime.planner, runtime.recycling.sources, signed, deadline))
       refused.foreach { case (node, refusal) => notes.decline(node.id, node.operator, refusal) }
     }
-    ask(new Deciding.Question(session, runtime, signed, order, frames, repeated), 0, Nil, Policy.mostAsks)
+    ask(new Deciding.Question(session, runtime, signed, order, frames, repeated, typed), 0, Nil, Policy.mostAsks)
   }
 
   /**
@@ -149,7 +162,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
     val whole = Option.unless(sent)(
       notes.lap("request") {
         val grown = signed.grown.toSeq.groupMap(_._1._1)(_._2.told(signed.nodes))
-        DecideRequest(session, runtime, query, signed, shared, offers, repeated, subquery, grown)
+        DecideRequest(session, runtime, query, signed, shared, offers, repeated, subquery, grown, typed)
       })
     val began = System.nanoTime()
     val deadline = math.max(DecideRequest.deadlineMillis(session, signed), runtime.adaptiveDeadline.millis)
@@ -189,7 +202,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
           decision.declines.find(_.code == "UNKNOWN_STRATEGY").foreach(d => Deciding.warnOnce(d.detail))
           notes.planned(decision)
           val applied = notes.lap("apply") {
-            new Applying(session, runtime, notes, signed, shared, repeated, order, opened, decision).rewrite()
+            new Applying(session, runtime, notes, signed, shared, repeated, order, opened, typed, decision).rewrite()
           }
           runtime.adaptiveDeadline.answered(notes.saving)
           Some(applied)
@@ -244,6 +257,12 @@ private object Deciding extends Logging {
 
   private def warnOnce(text: String): Unit = if (warned.add(text)) logWarning(text)
 
+  /** A scan alone is left to Spark. */
+  private def moves(node: SignedNode): Boolean = node.plan match {
+    case _: Aggregate | _: Join | _: Sort | _: Window => true
+    case _ => false
+  }
+
   /** What stays the same however often the planner is asked about a query. */
   final class Question(
       session: classic.SparkSession,
@@ -251,7 +270,8 @@ private object Deciding extends Logging {
       val signed: SignedQuery,
       val order: RowOrder,
       frames: Seq[LogicalPlan],
-      val repeated: Seq[RepeatedSubplan]) {
+      val repeated: Seq[RepeatedSubplan],
+      val typed: Option[TypedPlan]) {
     val points = new SharedPoints(session, runtime, signed, frames)
     val opened = new OpenedEntries(session)
     val check = new OrderCheck(runtime, signed, order, opened)

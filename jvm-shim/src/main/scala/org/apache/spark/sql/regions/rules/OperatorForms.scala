@@ -251,7 +251,7 @@ private[rules] final class OperatorForms(context: ExpressionContext, sources: So
   }
 }
 
-private[rules] object OperatorForms {
+private[regions] object OperatorForms {
   def opaque(atom: String, columns: Map[ExprId, String], below: Seq[Form]): Form =
     Form(
       Vector(atom),

@@ -7,6 +7,7 @@ import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.command.DataWritingCommand
 import org.apache.spark.sql.execution.datasources.WriteFiles
 import org.apache.spark.sql.regions.{RegionsConf, SignedNode, SignedPlan, Tags}
 import org.apache.spark.sql.regions.exec.{Arranged, Layout, MaterializedRead, StoredLayout}
@@ -129,6 +130,28 @@ private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan) {
       case subquery: ScalarSubquery => subquery.plan eq inner
       case _ => false
     })
+
+  /**
+   * Whether the query has the same rows, each as often, in whatever order those of the node come. It may then have its own in another
+   * order than plain Spark, or in another one of those that a sort leaves open.
+   */
+  def unread(node: SignedNode): Boolean = any || hidden(node) || handedOn(node)
+
+  /** Whether each operator above gives for the same rows the same rows, up to the query's own. A list of those that are known to. */
+  @annotation.tailrec
+  private def handedOn(node: SignedNode): Boolean = parents.get(node.id) match {
+    case None => true
+    case Some(parent) =>
+      parent.plan match {
+        case _: DataWritingCommand | _: WriteFiles => handedOn(parent)
+        case _ if parent.signature.isLeft || DeterminedOrder.sees(parent.plan) => false
+        // Rows that a subquery is asked for, whether there are such, or how many.
+        case asking if !asking.children.exists(_ eq node.plan) => true
+        case _: Project | _: Filter | _: Join | _: Aggregate | _: Window | _: Union | _: Expand | _: Sort =>
+          handedOn(parent)
+        case _ => false
+      }
+  }
 
   @annotation.tailrec
   private def inSubquery(node: SignedNode): Boolean = parents.get(node.id) match {

@@ -67,6 +67,12 @@ final class SignedQuery private[rules] (
 
   override def inputs(node: SignedNode): Seq[InputListing] = listings(node.id).toSeq
 
+  /** Those of the node's relations, whether it has an identity itself or not. */
+  private[rules] def inputsBelow(node: SignedNode): Seq[InputListing] = {
+    def below(id: Int): Set[InputListing] = nodes(id).children.map(below).foldLeft(listings(id))(_ ++ _)
+    below(node.id).toSeq
+  }
+
   override def over(
       node: SignedNode,
       source: LogicalPlan,

@@ -6,16 +6,14 @@ import scala.jdk.CollectionConverters._
 
 import org.apache.spark.sql.classic.{DataFrame, SparkSession}
 import org.apache.spark.sql.regions._
+import org.apache.spark.sql.regions.platforms.TypedPlan
 
 /** What stands against storing and loading each node of a query: its own refusals, and what the planner would decline. */
 object WhyNot {
 
   /** `{"nodes":[{"id","operator","children","code","detail"}]}` in pre-order; no code where nothing stands against it. */
   def apply(runtime: RegionsRuntime, frame: DataFrame): JMap[String, Any] = {
-    val session = frame.sparkSession.asInstanceOf[SparkSession]
-    val analyzed = session.sharedState.cacheManager.useCachedData(frame.queryExecution.normalized)
-    val plan = OptimizerRuns.captureOptimized(session, analyzed).getOrElse(frame.queryExecution.optimizedPlan)
-    val signed = runtime.recycling.sign(session, plan)
+    val (session, signed) = this.signed(runtime, frame)
     val declined = declines(session, runtime, signed)
     val nodes = signed.nodes.map { node =>
       val answer = new JMap[String, Any]()
@@ -35,11 +33,24 @@ object WhyNot {
     result
   }
 
+  /** The typed plan of `frame`'s query as JSON, `null` where it is too large. */
+  def typed(runtime: RegionsRuntime, frame: DataFrame): String = {
+    val (session, signed) = this.signed(runtime, frame)
+    TypedPlan(session, signed).fold("null")(_.json)
+  }
+
+  private def signed(runtime: RegionsRuntime, frame: DataFrame): (SparkSession, SignedQuery) = {
+    val session = frame.sparkSession.asInstanceOf[SparkSession]
+    val analyzed = session.sharedState.cacheManager.useCachedData(frame.queryExecution.normalized)
+    val plan = OptimizerRuns.captureOptimized(session, analyzed).getOrElse(frame.queryExecution.optimizedPlan)
+    session -> runtime.recycling.sign(session, plan)
+  }
+
   /** Asked in observe mode, which reserves nothing. */
   private def declines(session: SparkSession, runtime: RegionsRuntime, signed: SignedQuery): Map[Int, Refusal] = {
     val request =
-      DecideRequest(session, runtime, runtime.nextQuery(), signed, Nil, Policy.mostOffers, Nil).copy(
-        mode = "observe")
+      DecideRequest(session, runtime, runtime.nextQuery(), signed, Nil, Policy.mostOffers, Nil,
+        typed = TypedPlan.of(session, signed, new RowOrder(session, signed).unread)).copy(mode = "observe")
     runtime.planner.request(request, DecideRequest.deadlineMillis(session, signed)) match {
       case Left(refusal) => Map(0 -> refusal)
       case Right(answer) =>

@@ -63,6 +63,8 @@ class ActivationSuite extends munit.FunSuite {
         "recycle.dir",
         "recycle.catalog",
         "recycle.namespace",
+        "platforms.memory",
+        "platforms.maxTempBytes",
         "price.coreHour",
         "price.gbMonth",
         "price.gbRead",

@@ -20,7 +20,10 @@ class WireSuite extends munit.FunSuite {
     "Event" -> Event.codec,
     "Answer" -> Answer.codec,
     "Greeting" -> Greeting.codec,
-    "Started" -> Started.codec)
+    "Started" -> Started.codec,
+    "EngineRequest" -> EngineRequest.codec,
+    "EngineAnswer" -> EngineAnswer.codec
+  )
 
   private def samples: Seq[(String, ObjectNode)] = for {
     kind <- fixtures.properties.asScala.toSeq

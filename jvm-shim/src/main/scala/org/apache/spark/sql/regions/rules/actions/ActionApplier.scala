@@ -41,6 +41,7 @@ private[rules] object ActionApplier {
     case _: wire.Share => ShareSubplan
     case _: wire.Persist => PersistResult
     case _: wire.ReadPersisted => ReadPersisted
+    case _: wire.Route => RouteApplier
   }).asInstanceOf[ActionApplier[A]]
 }
 

@@ -5,6 +5,7 @@ import scala.collection.mutable.ArrayBuffer
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.regions._
+import org.apache.spark.sql.regions.platforms.{EngineInput, TypedPlan}
 import org.apache.spark.sql.regions.profile.{LoadUse, PersistUse, StoreUse}
 import org.apache.spark.sql.regions.rules._
 
@@ -18,10 +19,14 @@ private[rules] final class Applying(
     val repeated: Seq[RepeatedSubplan],
     val order: RowOrder,
     val opened: OpenedEntries,
+    typed: Option[TypedPlan],
     answer: wire.Decision) {
 
   private val byNode = answer.actions.collect { case action: wire.NodeAction => action }.groupBy(_.node)
   private[actions] val reads = new Reads(this, signed)
+
+  /** By the id of its node, each relation that an engine can read. */
+  private[actions] val inputs: Map[Int, EngineInput] = typed.fold(Map.empty[Int, EngineInput])(_.inputs)
   private[actions] val loads = ArrayBuffer.empty[LoadUse]
   private[actions] val stores = ArrayBuffer.empty[StoreUse]
   private[actions] val persists = ArrayBuffer.empty[PersistUse]
@@ -45,7 +50,9 @@ private[rules] final class Applying(
       case (applier: ReadingApplier[wire.NodeAction @unchecked], action) => (applier, action)
     }
 
-  private def actionsAt(node: Int): Seq[wire.NodeAction] = byNode.getOrElse(node, Nil)
+  /** What comes in the node's place first: what is stored of it is what comes. */
+  private def actionsAt(node: Int): Seq[wire.NodeAction] =
+    byNode.getOrElse(node, Nil).sortBy(action => !ActionApplier.of(action).replaces)
 
   /** The node's plan with every action in it applied; the same object where there is none. */
   private def visit(node: SignedNode): LogicalPlan = {

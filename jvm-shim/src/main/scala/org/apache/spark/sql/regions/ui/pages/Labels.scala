@@ -6,6 +6,7 @@ private[pages] object Labels {
     "load" -> "loaded",
     "recall" -> "recalled",
     "share" -> "shared",
+    "route" -> "routed",
     "committed" -> "stored",
     "persist" -> "persisting",
     "store" -> "storing",

@@ -1,0 +1,215 @@
+"""A part of a typed plan as one statement of DuckDB's, whose rows are those of the node at its top.
+
+Where Spark may raise on a row, DuckDB has to evaluate that row as well. Filters, joins and limits above could spare it
+the row, and so could its optimizer: what may raise is computed as a whole first, as a materialized expression, into
+which no filter is pushed (filter_pushdown.cpp goes on with the second child alone), whose columns are all asked for,
+and the optimizers of `SKIPPING` are off.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from spark_regions.platforms.duckdb.operators import (
+    BELOW,
+    OPERATORS,
+    Making,
+    Translated,
+    expressions,
+    subqueries,
+    walk,
+)
+from spark_regions.platforms.duckdb.rows import Rows, column
+from spark_regions.platforms.equivalents import Table, Unproven
+from spark_regions.platforms.typed import Node, TypedPlan
+from spark_regions.wire.actions import FinishedFunction, RouteColumn, RouteTable
+
+SKIPPING = (
+    "cte_filter_pusher",
+    "cte_inlining",
+    "empty_result_pullup",
+    "join_elimination",
+    "join_filter_pushdown",
+    "late_materialization",
+    "statistics_propagation",
+    "sum_rewriter",
+)
+"""Optimizers that leave out rows or operations which an error could come from: rows of materialized expressions by
+filters on them, expressions that nothing names any more once a filter is known to be false, inputs of empty joins and
+inputs that add neither row nor column, rows without a partner, columns of rows beyond a limit, rows by minima and
+maxima, and additions whose sum is had otherwise."""
+MOST_NODES = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A whole cut; the fields are those of `wire.actions.Route`.
+
+    :param nodes: that it stands for
+    """
+
+    sql: str
+    tables: tuple[RouteTable, ...]
+    columns: tuple[RouteColumn, ...]
+    nodes: frozenset[int]
+    finish: tuple[FinishedFunction, ...] = ()
+    limit: int | None = None
+    tied: bool = False
+    ordered: bool = False
+    disabled: tuple[str, ...] = ()
+    zone: str = ""
+
+
+class Statements:
+    """Of all nodes of a plan.
+
+    :param twins: nodes with equal rows and columns, to what they have in common; the columns are in one order
+    """
+
+    def __init__(self, plan: TypedPlan, table: Table, twins: Mapping[int, Hashable]) -> None:
+        self.plan = plan
+        nodes = {node.id: node for node in plan.nodes}
+        if len(nodes) > MOST_NODES:
+            raise Unproven("PLAN_TOO_LARGE", f"{len(nodes)} operators")
+        self.known = Translated(nodes, frozenset(_read(plan)), table)
+        self._twins = {number: twins[number] for number in self._repeated(twins)}
+        self._first: dict[Hashable, Rows] = {}
+        for number in bottom_up(nodes):
+            try:
+                self.known.rows[number] = self._shared(nodes[number])
+            except Unproven as refusal:
+                self.known.rows[number] = refusal
+
+    def refusal(self, number: int) -> Unproven | None:
+        """Why nothing above a node has a statement with it, where that is not for what is below it."""
+        found = self.known.rows.get(number)
+        return found if isinstance(found, Unproven) and found.code != BELOW else None
+
+    def cut(self, number: int) -> Statement:
+        """The statement that stands for a node and all below it.
+
+        :raises Unproven: there is none
+        """
+        known, node = self.known, self.known.nodes[number]
+        finish: tuple[FinishedFunction, ...] = ()
+        limit = None
+        columns = tuple(RouteColumn(each.id, each.type) for each in node.output)
+        if number in known.limits:
+            rows, limit = known.limits[number]
+        elif number in known.finished:
+            found = known.finished[number]
+            rows, columns, finish = found.rows, found.columns, found.functions
+        else:
+            rows = known.of(number, own=True)
+        rows.needs_order()
+        if not finish and not {each.id for each in node.output} <= {each.id for each in rows.output}:
+            raise Unproven("UNPROVEN_TYPE", "a column that is handed on")
+        if not columns:
+            raise Unproven("NO_COLUMNS", "")
+        if rows.order and rows.raising:
+            rows = rows.materialized(f"x{number}")
+        names = [column(each.attribute) if each.attribute else f"f{at}" for at, each in enumerate(columns)]
+        sql = final(rows, names, limit)
+        if rows.shared:
+            sql = f"WITH {', '.join(f'{name} AS MATERIALIZED ({each})' for name, each in rows.shared.items())} {sql}"
+        inside = bottom_up(known.nodes, number)
+        zoned = any(each.type == "TIMESTAMP" for below in inside for each in known.nodes[below].output)
+        return Statement(
+            sql,
+            rows.tables,
+            columns,
+            frozenset(inside),
+            finish,
+            limit,
+            tied=limit is not None,
+            ordered=bool(rows.order) or frozenset() in rows.unique,
+            disabled=SKIPPING if rows.raises else (),
+            zone=self.plan.zone if zoned or "TIMESTAMPTZ" in sql else "",
+        )
+
+    def _repeated(self, twins: Mapping[int, Hashable]) -> Iterator[int]:
+        """Nodes whose rows the plan has elsewhere, and more often than those of what is above: worth computing once
+        where rows are grouped for them. A join that is computed by itself is one that DuckDB cannot order with those
+        above: its rows may be many more than what these leave.
+        """
+        nodes = self.known.nodes
+        times = Counter(twins[each] for each in twins if each in nodes)
+        parents = {child: node.id for node in nodes.values() for child in node.children}
+        for number in nodes.keys() & twins.keys():
+            above = times.get(twins.get(parents.get(number, -1)), 0)
+            if times[twins[number]] > max(above, 1) and any(
+                nodes[each].operator in ("Aggregate", "Window") for each in bottom_up(nodes, number)
+            ):
+                yield number
+
+    def _shared(self, node: Node) -> Rows:
+        """The node's rows; those of a node of which another one has the same are computed once."""
+        if node.id not in self._twins:
+            return self._new(node)
+        twin = self._twins[node.id]
+        first = self._first.get(twin)
+        if first is None:
+            first = self._first[twin] = self._new(node).materialized(f"x{node.id}")
+            return first
+        pairs = list(zip(first.output, node.output, strict=False))
+        if len(first.output) != len(node.output) or any(one.type != other.type for one, other in pairs):
+            return self._new(node)
+        ids = {one.id: other.id for one, other in pairs}
+        listed = tuple(f"{column(one)} AS {column(other)}" for one, other in ids.items())
+        unique = frozenset(frozenset(map(ids.__getitem__, keys)) for keys in first.unique if keys <= ids.keys())
+        return replace(first, columns=listed, output=node.output, unique=unique, order=())
+
+    def _new(self, node: Node) -> Rows:
+        make = OPERATORS.get(node.operator)
+        if make is None:
+            raise Unproven("NOT_IN_TABLE", node.operator)
+        return make(Making(self.known, node))
+
+
+def bottom_up(nodes: Mapping[int, Node], root: int | None = None) -> list[int]:
+    """A node and all that it is made of, what its subqueries are made of too, before it; without one, all nodes."""
+    found: list[int] = []
+    entered: set[int] = set()
+    stack = [(each, False) for each in (nodes if root is None else [root])]
+    while stack:
+        number, left = stack.pop()
+        if left:
+            found.append(number)
+        elif number in nodes and number not in entered:
+            entered.add(number)
+            node = nodes[number]
+            stack += [(number, True), *((each, False) for each in (*node.children, *sorted(subqueries(node))))]
+    return found
+
+
+def _read(plan: TypedPlan) -> Iterator[str]:
+    """Attributes that something reads; a relation has those of its whole table."""
+    outputs = {node.id: node.output for node in plan.nodes}
+    yield from (each.id for node in plan.nodes[:1] for each in node.output)
+    for node in plan.nodes:
+        for expression in expressions(node):
+            yield from (each.fields.get("id", "") for each in walk(expression) if each.kind == "AttributeReference")
+        if node.operator == "Union":
+            yield from (each.id for child in node.children for each in outputs.get(child, ()))
+
+
+def final(rows: Rows, names: Sequence[str], limit: int | None) -> str:
+    """The outermost SELECT, with the order.
+
+    Where rows at a limit can have the same sort keys, there is a row more, and a column more that tells of each row
+    whether the next one has the same keys: Spark may then have another row at the end.
+
+    Worked example, by the first column: (1, a), (2, b), (2, c) with limit 2 come with false, true, false.
+    """
+    listed = ", ".join(names)
+    terms = ", ".join(each.term for each in rows.order)
+    if limit is None:
+        return f"SELECT {listed} FROM {rows.source}{f' ORDER BY {terms}' if terms else ''}"
+    first = f"SELECT * FROM {rows.source} ORDER BY {terms} LIMIT {limit + 1}"
+    numbered = f"SELECT *, row_number() OVER (ORDER BY {terms}) AS n FROM ({first})"
+    same = [f"{each.column} IS NOT DISTINCT FROM lead({each.column}) OVER w" for each in rows.order]
+    tied = f"coalesce(lead(true) OVER w, false) AND {' AND '.join(same)}"
+    compared = f"SELECT {listed}, n, {tied} AS tied FROM ({numbered}) WINDOW w AS (ORDER BY n)"
+    return f"SELECT {listed}, tied FROM ({compared}) ORDER BY n"

@@ -1,0 +1,369 @@
+"""Parts of a query that another engine computes: the rows are plain Spark's, and so are errors, cancels, changed files.
+
+What is proven of single expressions has its tests in tests/platforms.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tests.harness.session import decisions, settle, sibling, spark_session, status
+from tests.platforms.test_engine import until
+from tests.spark.test_same_rows import OFF
+from tests.tpc.rows import difference, outcome
+
+pytestmark = pytest.mark.spark
+
+PLAIN = OFF | {"spark.regions.platforms": "off"}
+# Wherever it can, and nothing else of ours: a stored result would be read in its place.
+ROUTED = {
+    "spark.sql.planChangeValidation": "true",
+    "spark.regions.platforms": "duckdb",
+    "spark.regions.recycle.enabled": "false",
+    "spark.regions.persist.enabled": "false",
+    "spark.regions.sharing.enabled": "false",
+}
+MODULE = "spark_regions.platforms.duckdb"
+
+QUERIES = {
+    "filter and projection": "SELECT id, k + 1 AS n, text FROM facts WHERE v > 100 AND text LIKE 't1%'",
+    "aggregate": "SELECT k, count(*) AS n, sum(v) AS s, min(text) AS low, max(price) AS high FROM facts GROUP BY k",
+    "sums of decimals": "SELECT k, sum(price) AS s, sum(price * 2) AS d FROM facts GROUP BY k",
+    "averages": "SELECT k, avg(v) AS a, avg(price) AS p, avg(cast(price AS decimal(20,4))) AS q FROM facts GROUP BY k",
+    "no rows": "SELECT count(*) AS n, sum(v) AS s FROM facts WHERE v < 0",
+    "join": "SELECT f.id, d.name FROM facts f JOIN names d ON f.k = d.k WHERE f.v % 3 = 0",
+    "left join with nulls": "SELECT f.id, d.name FROM facts f LEFT JOIN names d ON f.k = d.k AND d.name > 'b'",
+    "in": "SELECT id FROM facts WHERE k IN (SELECT k FROM names)",
+    "not in, with a null among them": "SELECT id FROM facts WHERE k NOT IN (SELECT k FROM names)",
+    "not exists": "SELECT id FROM facts f WHERE NOT EXISTS (SELECT 1 FROM names n WHERE n.k = f.k)",
+    "in, as a value": "SELECT id FROM facts WHERE id < 5 OR k IN (SELECT k FROM names)",
+    "a scalar subquery": "SELECT id FROM facts WHERE v > (SELECT avg(v) FROM facts) AND k = 3",
+    "union": "SELECT k, text FROM facts WHERE v < 50 UNION ALL SELECT k, name FROM names",
+    "distinct": "SELECT DISTINCT k, length(text) AS l FROM facts",
+    "grouping sets": "SELECT k, p, count(*) AS n FROM facts GROUP BY GROUPING SETS ((k), (p), ())",
+    "sorted": "SELECT id, text FROM facts WHERE v > 2900 ORDER BY text DESC, id",
+    "sorted by floating-point numbers": """SELECT id, x FROM (SELECT id, CASE id % 6 WHEN 0 THEN double('NaN')
+        WHEN 1 THEN -0.0D WHEN 2 THEN 0.0D WHEN 3 THEN double('Infinity') WHEN 4 THEN double('-Infinity')
+        ELSE id / 7D END AS x FROM facts) ORDER BY x DESC, id""",
+    "a condition that may raise": "SELECT id FROM facts WHERE k <> 0 AND v / k > 100",
+    "a join on what may raise": "SELECT f.id, n.name FROM facts f JOIN names n ON f.k = n.k AND f.v / (n.k + 1) > n.k",
+    "a value with a condition that may raise": "SELECT id, CASE WHEN k = 0 OR v / k > 100 THEN 1 END AS c FROM facts",
+    "the first in an order": "SELECT id, text FROM facts ORDER BY text, id LIMIT 7",
+    "rank": "SELECT k, id, rank() OVER (PARTITION BY k ORDER BY v DESC) AS r FROM facts",
+    "of one partition": "SELECT p, sum(v) AS s FROM facts WHERE p = 'ü 1' GROUP BY p",
+    "by years": "SELECT year(day) AS y, count(DISTINCT k) AS n FROM facts GROUP BY year(day)",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("routed")
+    rows = sibling(spark, PLAIN).range(0, 1000, 1, 3)
+    rows.selectExpr(
+        "id",
+        "cast(if(id % 11 = 0, null, id % 7) AS int) AS k",
+        "cast(id * 3 AS int) AS v",
+        "concat('t', id % 13, 'ß') AS text",
+        "cast(id / 8 AS decimal(9,2)) AS price",
+        "date_add(date'2023-11-05', cast(id % 500 AS int)) AS day",
+        "concat('ü ', id % 2) AS p",
+    ).write.partitionBy("p").parquet(str(folder / "facts"))
+    names = "SELECT * FROM VALUES (1, 'a'), (2, 'b'), (2, 'c'), (null, 'd'), (9, 'e') AS t(k, name)"
+    sibling(spark, PLAIN).sql(names).coalesce(1).write.parquet(str(folder / "names"))
+    return folder
+
+
+def session_of(spark: SparkSession, folder: Path, confs: dict[str, str]) -> SparkSession:
+    session = sibling(spark, confs)
+    for name in ("facts", "names"):
+        session.read.parquet(str(folder / name)).createOrReplaceTempView(name)
+    return session
+
+
+@pytest.fixture
+def plain(spark: SparkSession, folder: Path) -> SparkSession:
+    return session_of(spark, folder, PLAIN)
+
+
+@pytest.fixture
+def routed(spark: SparkSession, folder: Path) -> SparkSession:
+    return session_of(spark, folder, ROUTED)
+
+
+def routes(spark: SparkSession) -> int:
+    settle(spark)
+    return int(status(spark)["counter.routes"])
+
+
+def fallbacks(spark: SparkSession) -> list[object]:
+    settle(spark)
+    return [each["code"] for each in decisions(spark) if each["kind"] == "fallback"]
+
+
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+@pytest.mark.parametrize("name", QUERIES)
+def test_same_rows(spark: SparkSession, folder: Path, plain: SparkSession, name: str, adaptive: str) -> None:
+    session = session_of(spark, folder, ROUTED | {"spark.sql.adaptive.enabled": adaptive})
+    expected = outcome(plain.sql(QUERIES[name]))
+    before, failed = routes(spark), fallbacks(spark)
+    found = outcome(session.sql(QUERIES[name]))
+    assert difference(expected, found) is None
+    assert routes(spark) > before, "vacuous: nothing ran on the engine"
+    assert fallbacks(spark) == failed, "vacuous: Spark ran it after all"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT k, sum(v / (id - 500)) AS s, sum(9223372036854775807 - id + v) AS b FROM facts GROUP BY k",
+        "SELECT id FROM facts WHERE v / k > 100 AND k <> 0",
+        "SELECT id FROM facts WHERE v / k > 100 OR id < 2000",
+        "SELECT f.id, g.id FROM facts f JOIN facts g ON f.id = g.id AND f.v / g.k > 1 AND g.k <> 0",
+        "SELECT id, CASE WHEN v / k > 100 AND k <> 0 THEN 1 END AS c FROM facts",
+        "SELECT id, CASE WHEN NOT (v / k > 100 OR k IS NOT NULL) THEN 1 END AS c FROM facts",
+    ],
+)
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_errors_are_sparks_own(spark: SparkSession, folder: Path, text: str, ansi: str) -> None:
+    both = [session_of(spark, folder, confs | {"spark.sql.ansi.enabled": ansi}) for confs in (PLAIN, ROUTED)]
+    expected, found = (outcome(session.sql(text)) for session in both)
+    assert difference(expected, found) is None
+
+
+def test_a_limit_without_an_order_is_left_to_spark(
+    spark: SparkSession, plain: SparkSession, routed: SparkSession
+) -> None:
+    text = "SELECT id, text FROM facts WHERE v % 2 = 0 LIMIT 5"
+    before = routes(spark)
+    assert routed.sql(text).collect() == plain.sql(text).collect()
+    assert routed.table("facts").where("v > 9").take(3) == plain.table("facts").where("v > 9").take(3)
+    assert routes(spark) == before
+
+
+def test_what_sees_the_order_of_rows_above_a_part_is_left_to_spark(
+    spark: SparkSession, plain: SparkSession, routed: SparkSession
+) -> None:
+    def listed(session: SparkSession) -> list[object]:
+        rows = session.table("facts").where("v > 9").groupBy("k").agg(F.collect_list("id").alias("ids"))
+        numbered = session.table("facts").where("v > 9").withColumn("n", F.monotonically_increasing_id())
+        return [*rows.collect(), *numbered.collect()]
+
+    assert listed(routed) == listed(plain)
+
+
+def test_a_limit_among_equal_keys_runs_in_spark(spark: SparkSession, plain: SparkSession, routed: SparkSession) -> None:
+    """Of one file: where several tasks sort, plain Spark itself gives now this row and now that one."""
+    text = "SELECT k, name FROM names ORDER BY k LIMIT 3"
+    before, failed = routes(spark), len(fallbacks(spark))
+    assert routed.sql(text).collect() == plain.sql(text).collect()
+    assert (routes(spark) - before, fallbacks(spark)[failed:]) == (1, ["TIED"])
+
+
+def test_every_way_to_ask_for_the_rows(plain: SparkSession, routed: SparkSession, spark: SparkSession) -> None:
+    def frame(session: SparkSession) -> DataFrame:
+        return session.sql("SELECT id, price, day FROM facts WHERE v % 5 = 0 ORDER BY id")
+
+    before = routes(spark)
+    expected = frame(plain).collect()
+    assert frame(routed).collect() == expected
+    assert list(frame(routed).toLocalIterator()) == expected
+    assert frame(routed).count() == len(expected)
+    assert frame(routed).toPandas().equals(frame(plain).toPandas())
+    assert frame(routed).tail(3) == expected[-3:]
+    same = frame(routed)
+    assert same.collect() == same.collect() == expected
+    cached = frame(routed).cache()
+    try:
+        assert cached.collect() == expected
+        assert cached.where("id > 500").count() == frame(plain).where("id > 500").count()
+    finally:
+        cached.unpersist()
+    assert routes(spark) - before >= 6
+
+
+def test_a_collect_needs_no_job(routed: SparkSession) -> None:
+    # The first statement takes longer, and what takes long has a job.
+    routed.sql("SELECT count(*) AS n FROM facts").collect()
+    frame = routed.sql("SELECT k, count(*) AS n FROM facts GROUP BY k")
+    context = routed.sparkContext
+    context.setJobGroup("routed", "no job")
+    try:
+        assert len(frame.collect()) == 8
+        settle(routed)
+        assert list(context.statusTracker().getJobIdsForGroup("routed")) == []
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)
+
+
+def test_results_go_into_other_queries_and_files(
+    spark: SparkSession, plain: SparkSession, routed: SparkSession, tmp_path: Path
+) -> None:
+    def build(session: SparkSession) -> DataFrame:
+        part = session.sql("SELECT k, count(*) AS n, max(text) AS t FROM facts GROUP BY k")
+        return part.join(session.range(20).withColumnRenamed("id", "k"), "k").withColumn("u", F.upper("t"))
+
+    assert difference(outcome(build(plain)), outcome(build(routed))) is None
+    build(routed).write.parquet(str(tmp_path / "out"))
+    assert difference(outcome(build(plain)), outcome(plain.read.parquet(str(tmp_path / "out")))) is None
+
+
+@pytest.mark.parametrize(
+    ("conf", "value", "codes"),
+    [
+        ("maxResultBytes", "1", {"RESULT_TOO_LARGE"}),
+        ("timeout", "1ms", {"DEADLINE"}),
+    ],
+)
+def test_beyond_a_limit_spark_runs_in_the_same_query(
+    spark: SparkSession, folder: Path, plain: SparkSession, conf: str, value: str, codes: set[str]
+) -> None:
+    session = session_of(spark, folder, ROUTED | {f"spark.regions.platforms.{conf}": value})
+    text = "SELECT k, count(DISTINCT text) AS n FROM facts GROUP BY k"
+    failed = len(fallbacks(spark))
+    assert difference(outcome(plain.sql(text)), outcome(session.sql(text))) is None
+    assert set(fallbacks(spark)[failed:]) <= codes
+
+
+def test_inputs_above_the_limit_are_not_given_to_the_engine(spark: SparkSession, folder: Path) -> None:
+    session = session_of(spark, folder, ROUTED | {"spark.regions.platforms.maxInputBytes": "100"})
+    before = routes(spark)
+    assert session.sql("SELECT count(*) FROM facts").first() is not None
+    assert routes(spark) == before
+
+
+def test_a_file_that_changes_between_two_executions(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "changing")
+    writer = sibling(spark, PLAIN)
+    writer.range(100).write.parquet(path)
+
+    def sums(session: SparkSession) -> DataFrame:
+        return session.read.parquet(path).selectExpr("sum(id) AS s")
+
+    routed, plain = sums(sibling(spark, ROUTED)), sums(sibling(spark, PLAIN))
+    assert routed.collect() == plain.collect()
+    writer.range(100, 200).write.mode("append").parquet(path)
+    # Both list the files once.
+    assert routed.collect() == plain.collect()
+    assert sums(sibling(spark, ROUTED)).collect() == sums(sibling(spark, PLAIN)).collect()
+
+
+# All of it is the engine's. Spark's own tasks would go on after a cancel: they do not look for one inside such a join.
+HEAVY = """SELECT count(*) AS n FROM facts a, facts b, facts c, facts d, facts e
+    WHERE a.v < b.v AND b.v < c.v AND c.v < d.v AND d.v < e.v"""
+CANCELS: dict[str, Callable[[SparkSession], object]] = {
+    "group": lambda session: session.sparkContext.cancelJobGroup("heavy"),
+    "tag": lambda session: session.sparkContext.cancelJobsWithTag("heavy"),
+    "session": lambda session: session._jsparkSession.interruptAll(),
+    "all": lambda session: session.sparkContext.cancelAllJobs(),
+}
+
+
+@pytest.mark.parametrize("how", CANCELS)
+def test_a_query_that_is_cancelled_ends(spark: SparkSession, routed: SparkSession, how: str) -> None:
+    """Whoever cancels jobs, once: while the engine works there is one that waits for it."""
+    context = routed.sparkContext
+    frame = routed.sql(HEAVY)
+    plan = str(frame._jdf.queryExecution().executedPlan())
+    assert "EngineScan" in plan, plan
+    assert "Join" not in plan, plan
+    failed = fallbacks(spark)
+
+    def run() -> object:
+        context.setJobGroup("heavy", "")
+        context.addJobTag("heavy")
+        return frame.collect()
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(run)
+        try:
+            until(lambda: context.statusTracker().getActiveJobsIds(), 20)
+            (engine,) = engines(routed)
+            until(lambda: busy(engine))
+            began = time.monotonic()
+            CANCELS[how](routed)
+            with pytest.raises(Exception, match=r"(?i)cancel"):
+                running.result(timeout=10)
+            assert time.monotonic() - began < 1.0
+        finally:
+            context.cancelAllJobs()
+    assert not busy(engine), "the statement goes on"
+    assert fallbacks(spark) == failed, "vacuous: Spark ran it"
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Iterator[SparkSession]:
+    """An application of its own, whose engine's process nobody has started yet."""
+    with spark_session(tmp_path / "store", ROUTED) as session:
+        yield session
+
+
+def engines(session: SparkSession) -> list[int]:
+    """Processes of the engine that the session's JVM has started."""
+    jvm = int(session.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
+    return [
+        int(each.name)
+        for each in Path("/proc").iterdir()
+        if each.name.isdigit() and _parent(each) == jvm and MODULE.encode() in _read(each / "cmdline")
+    ]
+
+
+def busy(process: int) -> bool:
+    """Whether it computes: for more than a tenth of half a second."""
+
+    def ticks() -> int:
+        return sum(map(int, _stat(Path("/proc", str(process)))[11:13]))
+
+    before = ticks()
+    time.sleep(0.5)
+    return ticks() - before > os.sysconf("SC_CLK_TCK") * 0.05
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError:
+        # It has ended meanwhile.
+        return b""
+
+
+def _parent(process: Path) -> int:
+    fields = _stat(process)
+    return int(fields[1]) if len(fields) > 1 else -1
+
+
+def _stat(process: Path) -> list[bytes]:
+    """From its state on."""
+    return _read(process / "stat").rpartition(b")")[2].split()
+
+
+def test_the_life_of_the_process(alone: SparkSession, tmp_path: Path) -> None:
+    alone.range(1000).selectExpr("id", "id % 7 AS k").write.parquet(str(tmp_path / "t"))
+
+    def rows() -> list[object]:
+        frame = alone.read.parquet(str(tmp_path / "t")).groupBy("k").agg(F.sum("id").alias("s"))
+        return sorted(frame.collect())
+
+    frame = alone.read.parquet(str(tmp_path / "t")).groupBy("k").count()
+    frame.explain(True)
+    assert engines(alone) == [], "what is only explained starts nothing"
+    expected = rows()
+    (first,) = engines(alone)
+    os.kill(first, signal.SIGKILL)
+    assert rows() == expected
+    assert rows() == expected
+    (second,) = engines(alone)
+    assert second != first
+    alone.stop()
+    deadline = time.monotonic() + 20
+    while Path(f"/proc/{second}").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not Path(f"/proc/{second}").exists()

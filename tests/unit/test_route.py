@@ -1,0 +1,143 @@
+"""A query that another engine has a part of: what the driver is told, and what is learned of what it tells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from wire_client import decide, executed, report
+
+from spark_regions.errors import InvalidRequest
+from spark_regions.planner import engines
+from spark_regions.platforms.typed import Args, Attribute, Expression, Node, SourceFile, TypedPlan
+
+K, X, K2 = Attribute("1", "k", "INT"), Attribute("2", "x", "INT"), Attribute("3", "k", "INT")
+FILE = SourceFile("/data.parquet", 10_000_000, 0)
+
+
+def ref(attribute: Attribute) -> Expression:
+    return Expression("AttributeReference", attribute.type, fields={"id": attribute.id})
+
+
+def plan(**aggregate: Any) -> str:
+    keys = {"keys": (ref(K), ref(X)), "expressions": (ref(K), ref(X))} | aggregate
+    on = Expression("EqualTo", "BOOLEAN", children=(ref(K), ref(K2)))
+    nodes = (
+        Node(0, "Aggregate", (1,), (K, X), Args(**keys)),
+        Node(1, "Join", (2, 3), (K, X, K2), Args(kind="Inner", condition=on)),
+        Node(2, "LogicalRelation", (), (K, X), Args(files=(FILE,))),
+        Node(3, "LogicalRelation", (), (K2,), Args(files=(FILE,))),
+    )
+    return msgspec.json.encode(TypedPlan(nodes)).decode()
+
+
+def asked(query: int, typed: str | None = None, **confs: Any) -> dict[str, Any]:
+    given = {"platforms": "auto", "platformsMaxInputBytes": 10**10, "platformsMaxResultBytes": 10**8, "recycle": False}
+    return decide(report(), query, typed=typed or plan(), confs=given | confs)
+
+
+def ran(query: int, **more: Any) -> dict[str, Any]:
+    told = {
+        "query": query,
+        "node": 0,
+        "platform": "duckdb",
+        "seconds": 0.9,
+        "startSeconds": 0.5,
+        "rows": 7,
+        "bytes": 56,
+    }
+    return {"type": "executed"} | executed([], query, routes=[told | more])
+
+
+@pytest.fixture(autouse=True)
+def installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "usable_engines", lambda: ("duckdb",))
+
+
+def measured(session: Any, query: int = 1) -> None:
+    """Spark takes eleven task-seconds."""
+    session.decide(asked(query, platforms="off"))
+    session.observe({"type": "executed"} | executed(report(), query))
+
+
+def test_the_driver_gets_a_statement_with_the_names_of_what_it_reads(session):
+    measured(session)
+    (action,) = session.decide(asked(2))["actions"]
+    assert (action["kind"], action["node"], action["platform"], action["reason"]) == ("route", 0, "duckdb", "ENGINE")
+    assert [each["attribute"] for each in action["columns"]] == ["1", "2"]
+    assert [(each["name"], each["node"], each["columns"]) for each in action["tables"]] == [
+        ("t2", 2, ["k", "x"]), ("t3", 3, ["k"]),
+    ]  # fmt: skip
+    assert "GROUP BY c1, c2" in action["sql"]
+    assert action["limitBytes"] == 10**8
+    assert action["saving"] < action["instead"] == 5.5
+
+
+@pytest.mark.parametrize("confs", [{"platforms": "off"}, {"platformsMaxInputBytes": 1}, {"platformsMaxResultBytes": 1}])
+def test_not_where_the_user_does_not_want_it(session, confs):
+    measured(session)
+    assert session.decide(asked(2, **confs))["actions"] == []
+
+
+def test_not_where_the_engine_is_not_installed_unless_it_is_named(session, monkeypatch):
+    monkeypatch.setattr(engines, "usable_engines", tuple)
+    measured(session)
+    assert session.decide(asked(2))["actions"] == []
+    assert len(session.decide(asked(3, platforms="duckdb"))["actions"]) == 1
+
+
+def test_it_is_only_said_where_plans_are_left_alone(session):
+    measured(session)
+    answer = session.decide(asked(2) | {"mode": "observe"})
+    assert answer["actions"] == []
+    assert any(each["code"] == "OBSERVE_ONLY" and "another engine" in each["detail"] for each in answer["declines"])
+
+
+def test_what_is_not_in_the_table_stays_in_spark_with_its_reason(session):
+    typed = plan(expressions=(ref(K), Expression("Alias", "STRING", children=(Expression("Sha1", "STRING"),))))
+    measured(session)
+    declines = session.decide(asked(2, typed))["declines"]
+    assert (0, "NOT_IN_TABLE") in {(each["node"], each["code"]) for each in declines}
+
+
+def test_what_a_statement_took_is_what_the_next_one_is_expected_to_take(session):
+    measured(session)
+    before = session.decide(asked(2))["actions"][0]["predictedSeconds"]
+    session.observe(ran(2))
+    down = session.decide(asked(3))["actions"][0]
+    assert down["saving"] == pytest.approx(down["instead"] - 0.4 - 0.5)
+    after = session.decide(asked(4) | {"engineUp": True})["actions"][0]
+    assert after["predictedSeconds"] == pytest.approx(0.4)
+    assert session.graph.calibration["duckdb.start"] == pytest.approx(0.5)
+    assert session.graph.calibration["duckdb.factor"] == pytest.approx(0.4 / before, rel=0.01)
+    assert after["saving"] == pytest.approx(after["instead"] - 0.4)
+
+
+def test_what_the_engine_gave_up_is_not_asked_again(session):
+    measured(session)
+    session.decide(asked(2))
+    session.observe(ran(2, refusal={"code": "TIED", "detail": "2 rows"}))
+    answer = session.decide(asked(3))
+    assert all(action["node"] != 0 for action in answer["actions"])
+    assert {"node": 0, "code": "TIED", "detail": "2 rows"} in answer["declines"]
+
+
+def test_what_was_cancelled_is(session):
+    measured(session)
+    session.decide(asked(2))
+    session.observe(ran(2, refusal={"code": "CANCELLED", "detail": ""}))
+    assert [action["node"] for action in session.decide(asked(3))["actions"]] == [0]
+
+
+def test_sparks_own_seconds_are_not_those_of_a_query_that_the_engine_had(session):
+    measured(session)
+    session.decide(asked(2))
+    nodes = [each | {"seconds": 100.0} for each in executed(report(), 2)["nodes"][:1]]
+    session.observe({"type": "executed"} | executed([], 2) | {"nodes": nodes})
+    assert session.decide(asked(3))["actions"][0]["instead"] == 5.5
+
+
+def test_a_plan_that_is_none_is_refused_with_the_place(session):
+    with pytest.raises(InvalidRequest, match="typed plan"):
+        session.decide(asked(1, '{"nodes": 3}'))

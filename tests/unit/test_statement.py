@@ -1,0 +1,499 @@
+"""Typed plans to statements, run by DuckDB itself over small tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from spark_regions.platforms.duckdb import TABLE
+from spark_regions.platforms.duckdb.rows import Key
+from spark_regions.platforms.duckdb.statement import SKIPPING, Statement, Statements
+from spark_regions.platforms.equivalents import Unproven
+from spark_regions.platforms.typed import Args, Attribute, Expression, Node, SortKey, SourceFile, TypedPlan
+
+duckdb = pytest.importorskip("duckdb")
+
+FILE = SourceFile("/orders.parquet", 1000, 0)
+INT, BIGINT, STRING, BOOLEAN = "INT", "BIGINT", "STRING", "BOOLEAN"
+K, V, S = Attribute("1", "k", INT), Attribute("2", "v", INT), Attribute("3", "s", STRING)
+K2, W = Attribute("11", "k", INT), Attribute("12", "w", INT)
+ROWS = [(1, 10, "a"), (1, 20, "b"), (2, 20, "b"), (2, None, "c"), (None, 5, None), (None, 5, None)]
+OTHER = [(1, 100), (3, 300), (None, 900)]
+DATA = {"orders": ("k INTEGER, v INTEGER, s VARCHAR", ROWS), "other": ("k INTEGER, w INTEGER", OTHER)}
+
+
+def ref(attribute: Attribute) -> Expression:
+    return Expression("AttributeReference", attribute.type, fields={"id": attribute.id})
+
+
+def alias(name: str, value: Expression) -> Expression:
+    return Expression("Alias", value.type, children=(value,), fields={"id": name, "name": "x"})
+
+
+def literal(value: Any, data_type: str = INT) -> Expression:
+    return Expression("Literal", data_type, fields={} if value is None else {"value": str(value)})
+
+
+def call(kind: str, data_type: str, *children: Expression, **fields: str) -> Expression:
+    return Expression(kind, data_type, children=children, fields=fields)
+
+
+def function(kind: str, data_type: str, *children: Expression, **fields: str) -> Expression:
+    return call(
+        "AggregateExpression",
+        data_type,
+        call(kind, data_type, *children, **fields),
+        mode="Complete",
+        isDistinct="false",
+    )
+
+
+def total(attribute: Attribute) -> Expression:
+    return function("Sum", BIGINT, ref(attribute), evalMode="ANSI")
+
+
+def count() -> Expression:
+    return function("Count", BIGINT, literal(1))
+
+
+def key(attribute: Attribute, ascending: bool = True, nulls_first: bool = True) -> SortKey:
+    return SortKey(ref(attribute), ascending, nulls_first)
+
+
+def equal(one: Attribute, other: Attribute) -> Expression:
+    return call("EqualTo", BOOLEAN, ref(one), ref(other))
+
+
+def scan(number: int, table: str = "orders", *output: Attribute) -> Node:
+    found = output or ((K, V, S) if table == "orders" else (K2, W))
+    return Node(number, "LogicalRelation", (), found, Args(files=(FILE,), columns=(table,)))
+
+
+def node(number: int, operator: str, children: tuple[int, ...], output: tuple[Attribute, ...], **args: Any) -> Node:
+    return Node(number, operator, children, output, Args(**args))
+
+
+def limited(number: int, size: int, child: int, output: tuple[Attribute, ...]) -> tuple[Node, Node]:
+    return (
+        node(number, "GlobalLimit", (number + 1,), output, limit=literal(size)),
+        node(number + 1, "LocalLimit", (child,), output, limit=literal(size)),
+    )
+
+
+def statements(*nodes: Node, twins: dict[int, Any] | None = None) -> Statements:
+    return Statements(TypedPlan(nodes), TABLE, twins or {})
+
+
+def run(statement: Statement, *nodes: Node, data: dict[str, Any] | None = None) -> list[tuple[Any, ...]]:
+    tables = {each.id: each.args.columns[0] for each in nodes if each.args.columns}
+    connection = duckdb.connect(":memory:")
+    connection.execute(f"SET disabled_optimizers = '{','.join(statement.disabled)}'")
+    for table in statement.tables:
+        columns, rows = {**DATA, **(data or {})}[tables[table.node]]
+        connection.execute(f"CREATE TABLE {table.name} ({columns})")
+        for row in rows:
+            connection.execute(f"INSERT INTO {table.name} VALUES ({', '.join('?' * len(row))})", row)
+    return connection.execute(statement.sql).fetchall()
+
+
+def rows(*nodes: Node, root: int = 0, **more: Any) -> list[tuple[Any, ...]]:
+    return run(statements(*nodes).cut(root), *nodes, **more)
+
+
+def bag(found: list[tuple[Any, ...]]) -> list[str]:
+    return sorted(map(repr, found))
+
+
+def refused(*nodes: Node, root: int = 0) -> str:
+    with pytest.raises(Unproven) as raised:
+        statements(*nodes).cut(root)
+    return raised.value.code
+
+
+def test_a_project_over_a_filter():
+    plus = call("Add", INT, ref(V), literal(1), evalMode="ANSI")
+    plan = (
+        node(0, "Project", (1,), (K, Attribute("4", "n", INT)), expressions=(ref(K), alias("4", plus))),
+        node(1, "Filter", (2,), (K, V, S), condition=call("GreaterThan", BOOLEAN, ref(V), literal(10))),
+        scan(2),
+    )
+    found = statements(*plan).cut(0)
+    assert bag(run(found, *plan)) == bag([(1, 21), (2, 21)])
+    assert [(each.attribute, each.data_type) for each in found.columns] == [("1", INT), ("4", INT)]
+    assert [(each.name, each.node, each.columns) for each in found.tables] == [("t2", 2, ("k", "v"))]
+    assert (found.nodes, found.ordered, found.tied) == (frozenset({0, 1, 2}), False, False)
+
+
+def test_only_columns_that_something_reads_are_asked_of_the_files():
+    plan = (node(0, "Aggregate", (1,), (Attribute("4", "n", BIGINT),), expressions=(alias("4", count()),)), scan(1))
+    found = statements(*plan).cut(0)
+    assert found.tables[0].columns == ()
+    assert run(found, *plan) == [(6,)]
+    # One row is in order.
+    assert found.ordered
+
+
+def test_groups_of_null_and_a_sum_with_sparks_type():
+    output = (K, Attribute("4", "t", BIGINT))
+    plan = (node(0, "Aggregate", (1,), output, keys=(ref(K),), expressions=(ref(K), alias("4", total(V)))), scan(1))
+    assert bag(rows(*plan)) == bag([(1, 30), (2, 20), (None, 10)])
+
+
+def test_an_aggregate_whose_result_is_not_in_the_table_is_finished_in_spark():
+    unknown = call("Sha1", STRING, total(V))
+    output = (K, Attribute("4", "t", STRING))
+    plan = (
+        node(0, "Project", (1,), output, expressions=(ref(K), ref(output[1]))),
+        node(1, "Aggregate", (2,), output, keys=(ref(K),), expressions=(ref(K), alias("4", unknown))),
+        scan(2),
+    )
+    known = statements(*plan)
+    found = known.cut(1)
+    assert bag(run(found, *plan)) == bag([(1, 30), (2, 20), (None, 10)])
+    assert [(each.attribute, each.data_type) for each in found.columns] == [("1", INT), ("", BIGINT)]
+    assert [(each.function, each.columns, each.buffers) for each in found.finish] == [(0, (1,), False)]
+    with pytest.raises(Unproven) as raised:
+        known.cut(0)
+    assert raised.value.code == "INPUT_IN_SPARK"
+
+
+JOINED = [(1, 10, 1, 100), (1, 20, 1, 100)]
+LEFT_ALONE = [(2, 20, None, None), (2, None, None, None), *[(None, 5, None, None)] * 2]
+RIGHT_ALONE = [(None, None, 3, 300), (None, None, None, 900)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("Inner", JOINED),
+        ("LeftOuter", JOINED + LEFT_ALONE),
+        ("RightOuter", JOINED + RIGHT_ALONE),
+        ("FullOuter", JOINED + LEFT_ALONE + RIGHT_ALONE),
+    ],
+)
+def test_joins(kind, expected):
+    orders = (K, V)
+    plan = (
+        node(0, "Join", (1, 2), (*orders, K2, W), kind=kind, condition=equal(K, K2)),
+        scan(1, "orders", *orders),
+        scan(2, "other"),
+    )
+    data = {"orders": ("k INTEGER, v INTEGER", [row[:2] for row in ROWS])}
+    assert bag(rows(*plan, data=data)) == bag(expected)
+
+
+@pytest.mark.parametrize(
+    ("kind", "condition", "expected"),
+    [
+        ("LeftSemi", equal(K, K2), [(1, 10), (1, 20)]),
+        ("LeftAnti", equal(K, K2), [(2, 20), (2, None), (None, 5), (None, 5)]),
+        # NOT IN: the null among the others makes it null for all.
+        ("LeftAnti", call("Or", BOOLEAN, equal(K, K2), call("IsNull", BOOLEAN, equal(K, K2))), []),
+        ("LeftAnti", call("Or", BOOLEAN, equal(K2, K), call("IsNull", BOOLEAN, equal(K2, K))), []),
+    ],
+)
+def test_semi_and_anti_joins(kind, condition, expected):
+    plan = (
+        node(0, "Project", (1,), (K, V), expressions=(ref(K), ref(V))),
+        node(1, "Join", (2, 3), (K, V, S), kind=kind, condition=condition),
+        scan(2),
+        scan(3, "other"),
+    )
+    assert bag(rows(*plan)) == bag(expected)
+
+
+def test_not_in_nothing_keeps_all_rows():
+    condition = call("Or", BOOLEAN, equal(V, W), call("IsNull", BOOLEAN, equal(V, W)))
+    plan = (
+        node(0, "Project", (1,), (V,), expressions=(ref(V),)),
+        node(1, "Join", (2, 3), (K, V, S), kind="LeftAnti", condition=condition),
+        scan(2),
+        node(3, "Filter", (4,), (K2, W), condition=call("GreaterThan", BOOLEAN, ref(W), literal(1000))),
+        scan(4, "other"),
+    )
+    assert len(rows(*plan)) == len(ROWS)
+
+
+def test_what_exists_is_true_or_false():
+    there = Attribute("9", "exists", BOOLEAN)
+    plan = (
+        node(0, "Project", (1,), (K, there), expressions=(ref(K), ref(there))),
+        node(1, "Join", (2, 3), (K, V, S, there), kind="ExistenceJoin", exists="9", condition=equal(K, K2)),
+        scan(2),
+        scan(3, "other"),
+    )
+    expected = [(1, True), (1, True), (2, False), (2, False), (None, False), (None, False)]
+    assert bag(rows(*plan)) == bag(expected)
+
+
+def test_inner_joins_with_their_filters_are_one_select_so_that_the_engine_can_order_them():
+    k3, w3 = Attribute("21", "k", INT), Attribute("22", "w", INT)
+    k4, w4 = Attribute("31", "k", INT), Attribute("32", "w", INT)
+    plan = (
+        node(0, "Join", (1, 6), (V, W, k3), kind="Inner", condition=equal(K, k3)),
+        node(1, "Project", (2,), (K, V, W), expressions=(ref(K), ref(V), ref(W))),
+        node(2, "Filter", (3,), (K, V, S, K2, W), condition=call("GreaterThan", BOOLEAN, ref(W), literal(50))),
+        node(3, "Join", (4, 5), (K, V, S, K2, W), kind="Inner", condition=equal(K, K2)),
+        scan(4),
+        scan(5, "other"),
+        node(6, "Join", (7, 8), (k3,), kind="LeftSemi", condition=equal(k3, k4)),
+        scan(7, "other", k3, w3),
+        node(8, "Join", (9, 10), (k4,), kind="LeftOuter", condition=equal(k4, K)),
+        scan(9, "other", k4, w4),
+        scan(10, "orders"),
+    )
+    found = statements(*plan).cut(0)
+    assert "WHERE (c11 = c1)" in found.sql or "WHERE (c1 = c11)" in found.sql
+    assert found.sql.count("JOIN") == 2
+    assert bag(run(found, *plan)) == bag([(10, 100, 1), (20, 100, 1)])
+
+
+@pytest.mark.parametrize("kind", ["Inner", "LeftSemi", "ExistenceJoin"])
+def test_sides_that_read_one_relation_are_told_apart(kind):
+    """Spark gives attributes other ids only where both sides hand them on."""
+    there = Attribute("9", "exists", BOOLEAN)
+    output = {"Inner": (K, V), "LeftSemi": (K,), "ExistenceJoin": (K, there)}[kind]
+    plan = (
+        node(0, "Join", (1, 3), output, kind=kind, exists="9", condition=equal(K, V)),
+        node(1, "Project", (2,), (K,), expressions=(ref(K),)),
+        scan(2, "few", K, V),
+        node(3, "Project", (4,), (V,), expressions=(ref(V),)),
+        scan(4, "few", K, V),
+    )
+    expected = {"Inner": [(5, 5)], "LeftSemi": [(5,)], "ExistenceJoin": [(1, False), (5, True)]}[kind]
+    assert bag(rows(*plan, data={"few": ("k INTEGER, v INTEGER", [(1, 5), (5, 7)])})) == bag(expected)
+
+
+@pytest.mark.parametrize("kind", ["LeftOuter", "FullOuter", "LeftSemi", "LeftAnti", "ExistenceJoin"])
+def test_a_join_that_compares_each_row_with_each_stays_in_spark(kind):
+    condition = call("LessThan", BOOLEAN, ref(K), ref(K2))
+    plan = (node(0, "Join", (1, 2), (K, V, S), kind=kind, condition=condition), scan(1), scan(2, "other"))
+    assert refused(*plan) == "NOT_IN_TABLE"
+
+
+def test_a_union_is_by_position():
+    plan = (
+        node(0, "Union", (1, 2), (Attribute("21", "k", INT), Attribute("22", "x", INT))),
+        scan(1, "other", K2, W),
+        scan(2, "other", Attribute("31", "k", INT), Attribute("32", "w", INT)),
+    )
+    assert bag(rows(*plan)) == bag(OTHER * 2)
+
+
+def test_grouping_sets():
+    gid = Attribute("9", "id", BIGINT)
+    sets = ((ref(K), literal(0, BIGINT)), (literal(None), literal(1, BIGINT)))
+    plan = (
+        node(0, "Aggregate", (1,), (K, gid, Attribute("4", "n", BIGINT)), keys=(ref(K), ref(gid)),
+             expressions=(ref(K), ref(gid), alias("4", count()))),
+        node(1, "Expand", (2,), (K, gid), projections=sets),
+        scan(2),
+    )  # fmt: skip
+    assert bag(rows(*plan)) == bag([(1, 0, 2), (2, 0, 2), (None, 0, 2), (None, 1, 6)])
+
+
+def test_the_top_rows_with_what_decides_about_ties():
+    plan = (*limited(0, 2, 2, (K, V, S)), node(2, "Sort", (3,), (K, V, S), order=(key(V),), whole=True), scan(3))
+    found = statements(*plan).cut(0)
+    assert (found.limit, found.tied, found.ordered) == (2, True, True)
+    # Null is first, then two equal rows with 5: one of them does as well as the other, but that is not looked at.
+    assert [(v, tied) for _, v, _, tied in run(found, *plan)] == [(None, False), (5, True), (5, False)]
+
+
+def test_rows_in_order():
+    plan = (node(0, "Sort", (1,), (K, V, S), order=(key(V, ascending=False, nulls_first=False),), whole=True), scan(1))
+    found = statements(*plan).cut(0)
+    assert (found.limit, found.tied, found.ordered) == (None, False, True)
+    assert [v for _, v, _ in run(found, *plan)] == [20, 20, 10, 5, 5, None]
+
+
+def test_rows_that_are_told_apart_by_their_keys_have_no_ties():
+    output = (K, Attribute("4", "t", BIGINT))
+    aggregate = node(3, "Aggregate", (4,), output, keys=(ref(K),), expressions=(ref(K), alias("4", total(V))))
+    order = (key(output[1], ascending=False), key(K))
+    plan = (*limited(0, 1, 2, output), node(2, "Sort", (3,), output, order=order, whole=True), aggregate, scan(4))
+    found = statements(*plan).cut(0)
+    assert (found.limit, found.tied, found.ordered) == (None, False, True)
+    assert run(found, *plan) == [(1, 30)]
+
+
+def test_a_limit_below_a_join_has_to_be_determined():
+    def joined(order):
+        return (
+            node(0, "Join", (1, 6), (K, V, S, K2, W), kind="Inner", condition=equal(K, K2)),
+            *limited(1, 2, 3, (K, V, S)),
+            node(3, "Sort", (4,), (K, V, S), order=order, whole=True),
+            scan(4),
+            scan(6, "other"),
+        )
+
+    known = statements(*joined((key(V),)))
+    with pytest.raises(Unproven):
+        known.cut(0)
+    assert known.refusal(1).code == "UNDETERMINED"
+    assert known.cut(1).limit == 2
+
+
+def test_the_order_outlives_a_projection_without_its_keys():
+    plan = (
+        *limited(0, 2, 2, (K,)),
+        node(2, "Project", (3,), (K,), expressions=(ref(K),)),
+        node(3, "Sort", (4,), (K, V, S), order=(key(V, ascending=False, nulls_first=False),), whole=True),
+        scan(4),
+    )
+    assert [(k, tied) for k, tied in rows(*plan)][2:] == [(1, False)]
+    assert sorted(k for k, _ in rows(*plan)[:2]) == [1, 2]
+
+
+def test_by_floating_point_keys_nothing_is_grouped_and_zeros_of_both_signs_are_sorted_as_one():
+    x = Attribute("1", "x", "DOUBLE")
+    data = scan(1, "orders", x)
+    found = statements(node(0, "Sort", (1,), (x,), order=(key(x),), whole=True), data).cut(0)
+    assert "CASE WHEN c1 = 0 THEN CAST(0 AS DOUBLE) ELSE c1 END AS k0_0" in found.sql
+    assert found.sql.startswith("SELECT c1 FROM") and " ORDER BY k0_0 " in found.sql
+    assert refused(node(0, "Aggregate", (1,), (x,), keys=(ref(x),), expressions=(ref(x),)), data) == "FLOAT_KEY"
+
+
+def test_what_is_undetermined_stays_in_spark():
+    output = (K, V, S)
+    assert refused(*limited(0, 2, 2, output), scan(2)) == "UNDETERMINED"
+    assert refused(node(0, "LocalLimit", (1,), output, limit=literal(1)), scan(1)) == "INPUT_IN_SPARK"
+    assert refused(node(0, "Sort", (1,), output, order=(key(V),), whole=False), scan(1)) == "UNDETERMINED"
+    assert refused(node(0, "Sample", (1,), output), scan(1)) == "NOT_IN_TABLE"
+
+
+def ranked(kind: str, order: tuple[SortKey, ...]) -> tuple[Node, ...]:
+    rank = Attribute("9", "r", INT)
+    frame = call("SpecifiedWindowFrame", "VOID", call("UnboundedPreceding", "VOID"), call("CurrentRow", "VOID"),
+                 frameType="RowFrame")  # fmt: skip
+    keys = [
+        call("SortOrder", each.child.type, each.child, direction="Ascending", nullOrdering="NullsFirst")
+        for each in order
+    ]
+    specification = call("WindowSpecDefinition", "VOID", ref(K), *keys, frame)
+    value = call("WindowExpression", INT, call(kind, INT), specification)
+    output = (K, V, rank)
+    return (
+        node(0, "Project", (1,), output, expressions=tuple(map(ref, output))),
+        node(1, "Window", (2,), (K, V, S, rank), expressions=(alias("9", value),), partition=(ref(K),), order=order),
+        scan(2),
+    )
+
+
+def test_ranks_do_not_depend_on_the_order_of_equal_rows():
+    expected = [(1, 10, 1), (1, 20, 2), (2, None, 1), (2, 20, 2), (None, 5, 1), (None, 5, 1)]
+    assert bag(rows(*ranked("Rank", (key(V),)))) == bag(expected)
+
+
+def test_numbers_of_rows_do_unless_their_keys_are_unique():
+    plan = ranked("RowNumber", (key(V),))
+    known = statements(*plan)
+    assert known.refusal(1).code == "UNDETERMINED"
+    grouped = node(2, "Aggregate", (3,), (K, V), keys=(ref(K), ref(V)), expressions=(ref(K), ref(V)))
+    window = node(1, "Window", (2,), (K, V, plan[0].output[2]), expressions=plan[1].args.expressions,
+                  partition=(ref(K),), order=(key(V),))  # fmt: skip
+    expected = [(1, 10, 1), (1, 20, 2), (2, None, 1), (2, 20, 2), (None, 5, 1)]
+    assert bag(rows(plan[0], window, grouped, scan(3))) == bag(expected)
+
+
+def test_the_first_ranks_of_each_partition():
+    plan = (
+        node(0, "Project", (1,), (K, V), expressions=(ref(K), ref(V))),
+        node(1, "WindowGroupLimit", (2,), (K, V, S), partition=(ref(K),), order=(key(V),), rank="Rank", limit=1),
+        scan(2),
+    )
+    assert bag(rows(*plan)) == bag([(1, 10), (2, None), (None, 5), (None, 5)])
+
+
+def test_a_scalar_subquery_of_one_row():
+    most = function("Max", INT, ref(W))
+    inside = Expression("ScalarSubquery", INT, plan=3)
+    plan = (
+        node(0, "Project", (1,), (V,), expressions=(ref(V),)),
+        node(1, "Filter", (2, 3), (K, V, S), condition=call("LessThan", BOOLEAN, ref(V), inside)),
+        scan(2),
+        node(3, "Aggregate", (4,), (Attribute("19", "m", INT),), expressions=(alias("19", most),)),
+        scan(4, "other"),
+    )
+    assert bag(rows(*plan)) == bag([(10,), (20,), (20,), (5,), (5,)])
+    several = (*plan[:3], scan(3, "other", W))
+    known = statements(*several)
+    assert known.refusal(1).code == "MAY_RAISE"
+
+
+def raising(number: int, child: int) -> Node:
+    """Divides by `v`, which is null or not, and 0 where it is 5."""
+    less = call("Subtract", INT, ref(V), literal(5), evalMode="ANSI")
+    value = call("Remainder", INT, ref(V), less, evalMode="ANSI")
+    output = (K, Attribute("7", "q", INT))
+    return node(number, "Project", (child,), output, expressions=(ref(K), alias("7", value)))
+
+
+def test_a_condition_that_may_raise_is_computed_of_each_row():
+    condition = call("EqualTo", BOOLEAN, call("Remainder", INT, literal(1), ref(V), evalMode="ANSI"), literal(0))
+    found = statements(node(0, "Filter", (1,), (K, V, S), condition=condition), scan(1)).cut(0)
+    assert found.disabled == SKIPPING
+    assert (
+        "AS b0 FROM" in found.sql and "hash(b0) IS NOT NULL" in found.sql and found.sql.endswith(" FROM y0 WHERE b0)")
+    )
+
+
+@pytest.mark.parametrize(
+    "above",
+    [
+        node(0, "Filter", (1,), (K, Attribute("7", "q", INT)), condition=call("IsNotNull", BOOLEAN, ref(K))),
+        node(0, "Project", (1,), (K,), expressions=(ref(K),)),
+        node(0, "Aggregate", (1,), (K,), keys=(ref(K),), expressions=(ref(K),)),
+        node(0, "Join", (1, 5), (K, Attribute("7", "q", INT)), kind="LeftSemi", condition=equal(K, K2)),
+        node(0, "Filter", (1,), (K, Attribute("7", "q", INT)), condition=literal("false", BOOLEAN)),
+    ],
+    ids=["a filter", "nobody reads it", "a group", "a join", "no row at all"],
+)
+def test_what_may_raise_does_whatever_is_above(above):
+    plan = (above, raising(1, 2), scan(2), *([scan(5, "other")] if 5 in above.children else []))
+    found = statements(*plan).cut(0)
+    assert found.disabled == SKIPPING
+    with pytest.raises(duckdb.Error):
+        run(found, *plan)
+    run(found, *plan, data={"orders": ("k INTEGER, v INTEGER, s VARCHAR", ROWS[:4])})
+
+
+def test_nothing_is_switched_off_where_nothing_raises():
+    assert statements(node(0, "Project", (1,), (K,), expressions=(ref(K),)), scan(1)).cut(0).disabled == ()
+
+
+def test_rows_that_the_plan_has_twice_are_computed_once():
+    def grouped(number, key, value, name):
+        output = (key, Attribute(name, "n", BIGINT))
+        return node(
+            number,
+            "Aggregate",
+            (number + 1,),
+            output,
+            keys=(ref(key),),
+            expressions=(ref(key), alias(name, total(value))),
+        )
+
+    other = (Attribute("31", "k", INT), Attribute("32", "w", INT))
+    first, second = grouped(1, K2, W, "41"), grouped(3, *other, "42")
+    join = node(0, "Join", (1, 3), (*first.output, *second.output), kind="Inner", condition=equal(K2, other[0]))
+    plan = (join, first, scan(2, "other"), second, scan(4, "other", *other))
+    found = statements(*plan, twins={1: "sums", 2: "other", 3: "sums", 4: "other"}).cut(0)
+    assert found.sql.count("sum(") == found.sql.count("MATERIALIZED") == 1
+    assert len(found.tables) == 1
+    assert bag(run(found, *plan)) == bag([(1, 100, 1, 100), (3, 300, 3, 300)])
+
+
+def test_the_zone_is_told_where_values_depend_on_it():
+    at = Attribute("1", "at", "TIMESTAMP")
+    plan = TypedPlan((scan(0, "orders", at),), zone="Europe/Berlin")
+    assert Statements(plan, TABLE, {}).cut(0).zone == "Europe/Berlin"
+    assert statements(scan(0, "other")).cut(0).zone == ""
+
+
+def test_names_of_columns_are_quoted():
+    odd = Attribute("1", 'a "b"', INT)
+    found = statements(scan(0, "orders", odd)).cut(0)
+    assert '"a ""b""" AS c1' in found.sql
+    assert Key("c1", True, False).term == "c1 ASC NULLS LAST"
