@@ -46,6 +46,9 @@ BENCHMARKS = {
     "ui": "",
     "catalog": "",
     "costs_learned": "",
+    "engines_tpcds": "engines",
+    "engines_tpch": "engines",
+    "engines_tpch_cold": "engines",
 }
 """Each with the module that has it among others; empty: one of its own name."""
 
@@ -54,6 +57,12 @@ PASSES = (
     ("queries_beyond_1.05_plus_50_ms", "queries above 1.05 x + 50 ms, by pass", "none"),
     ("median_relative_error", "predicted saving of a choice, off by, median", ""),
     ("share_of_choices_lost", "choices that lost time", ""),
+)
+ENGINES = (
+    ("ours_over_plain", "as it is by default, by pass / plain", "<= 0.25"),
+    ("ours_over_sail", "the same / Sail", "<= 0.8"),
+    ("ours_over_duckdb", "the same / DuckDB by hand", ""),
+    ("queries_beyond_1.05_plus_50_ms", "queries above 1.05 x + 50 ms, by pass", "none"),
 )
 PIPELINE = tuple(
     (f"day_{day}_over_plain_{of}", f"three jobs that hand files on, their {of}, day {day} / plain", goal)
@@ -118,6 +127,9 @@ HEADLINES: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("peak_storage_disk_bytes", "peak persisted bytes on disk", ""),
         ("spilled_bytes", "bytes spilled by stages", ""),
     ),
+    "engines_tpcds": ENGINES,
+    "engines_tpch": ENGINES,
+    "engines_tpch_cold": ENGINES,
     "pipeline": PIPELINE,
     "growing_pipeline": PIPELINE,
     "batch": (("run_over_one_by_one", "run([8 writes]) / the same one by one", ""),),
