@@ -189,7 +189,7 @@ def main() -> int:
             table.add_row(
                 name, "rows", _shown(result["differing"]) if result["differing"] else "identical", "identical"
             )
-        for key, what, goal in HEADLINES[name]:
+        for key, what, goal in HEADLINES.get(name, ()):
             table.add_row(name, what, _shown(result[key]), goal, f"{result['seconds_taken']:.0f}")
     Console(width=120).print(table)
     print(f"Results: {out}")
