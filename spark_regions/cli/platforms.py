@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from spark_regions.cli.stores import StoreOptions, at_store, opened
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -15,10 +17,13 @@ if TYPE_CHECKING:
 
 
 @click.command()
+@at_store
 @click.option("--table", is_flag=True, help="Each expression that an engine has, of what, and why it is equal.")
 @click.option("--json", "as_json", is_flag=True, help="An object.")
-def platforms(table: bool, as_json: bool) -> None:
-    """Other engines that can compute parts of a query: whether they are installed, and what they have of Spark."""
+def platforms(location: StoreOptions, table: bool, as_json: bool) -> None:
+    """Other engines that can compute parts of a query: whether they are installed, what they have of Spark, and what
+    their processes and statements took on this machine, as far as the store knows.
+    """
     from spark_regions.platforms.duckdb import EQUIVALENTS
     from spark_regions.platforms.duckdb.operators import OPERATORS
     from spark_regions.platforms.installed import PROVEN, installed_version, usable
@@ -28,6 +33,7 @@ def platforms(table: bool, as_json: bool) -> None:
         "version": installed_version(),
         "proven": list(PROVEN),
         "usable": usable(),
+        "costs": _costs(location),
         "operators": sorted(OPERATORS),
         "expressions": [_fields(each) for each in EQUIVALENTS],
     }
@@ -35,6 +41,8 @@ def platforms(table: bool, as_json: bool) -> None:
         click.echo(json.dumps({"platforms": [record]}, indent=2))
         return
     click.echo(_state(record))
+    start, factor = (record["costs"][name] for name in ("start_seconds", "factor"))
+    click.echo(f"costs: {start:.2f} s to start, statements {factor:.2f} x of the rates that are shipped")
     click.echo(f"operators: {', '.join(record['operators'])}")
     if not table:
         families = Counter(each.family for each in EQUIVALENTS)
@@ -43,6 +51,19 @@ def platforms(table: bool, as_json: bool) -> None:
         return
     for line in _lines(EQUIVALENTS):
         click.echo(line)
+
+
+def _costs(location: StoreOptions) -> dict[str, float]:
+    """Those that a choice goes by: of the store, or shipped."""
+    from spark_regions.costs.engines import engine_rates
+    from spark_regions.store.graph import calibration
+
+    learned: dict[str, float] = {}
+    if location.exists():
+        with opened(location) as store:
+            learned = store.catalog.read(lambda connection: calibration(connection, store.where.data[:512]))
+    rates = engine_rates(learned, "duckdb")
+    return {"start_seconds": rates.start_seconds, "factor": rates.factor}
 
 
 def _fields(entry: Equivalent) -> dict[str, str]:

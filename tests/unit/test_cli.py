@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from spark_regions.cli.commands import commands
+from spark_regions.costs.rates import ENGINE_START_SECONDS
 from spark_regions.dag.records import Entry, OperatorStatistics
 from spark_regions.dag.running_statistics import RunningStatistics
 from spark_regions.store import admin
@@ -42,12 +43,16 @@ def folder(tmp_path: Path) -> Path:
                 )
             )
         batch.add_edge(*LINEAGES)
+        batch.calibration[(store.where.data, "duckdb.start")] = 0.7
         store.catalog.write(lambda connection: write_batch(connection, batch, run.id))
     return tmp_path
 
 
-def test_platforms_tells_what_is_installed_and_proven() -> None:
-    found = json.loads(call("platforms", "--json").stdout)["platforms"][0]
+def test_platforms_tells_what_is_installed_and_proven(folder: Path, tmp_path: Path) -> None:
+    found = json.loads(call("platforms", "--json", *place(tmp_path / "none")).stdout)["platforms"][0]
+    assert found["costs"] == {"start_seconds": ENGINE_START_SECONDS, "factor": 1.0}
+    told = json.loads(call("platforms", "--json", *place(folder)).stdout)["platforms"][0]
+    assert told["costs"] == {"start_seconds": 0.7, "factor": 1.0}
     assert (found["name"], found["usable"]) == ("duckdb", True)
     assert {"Aggregate", "Join", "Sort"} <= {*found["operators"]}
     assert all(each["why"] for each in found["expressions"])

@@ -364,7 +364,12 @@ def test_what_is_undetermined_stays_in_spark():
 
 
 def ranked(kind: str, order: tuple[SortKey, ...]) -> tuple[Node, ...]:
-    rank = Attribute("9", "r", INT)
+    return windowed(call(kind, INT), order)
+
+
+def windowed(function: Expression, order: tuple[SortKey, ...]) -> tuple[Node, ...]:
+    """By `k`, over all rows up to this one."""
+    rank = Attribute("9", "r", function.type)
     frame = call("SpecifiedWindowFrame", "VOID", call("UnboundedPreceding", "VOID"), call("CurrentRow", "VOID"),
                  frameType="RowFrame")  # fmt: skip
     keys = [
@@ -372,7 +377,7 @@ def ranked(kind: str, order: tuple[SortKey, ...]) -> tuple[Node, ...]:
         for each in order
     ]
     specification = call("WindowSpecDefinition", "VOID", ref(K), *keys, frame)
-    value = call("WindowExpression", INT, call(kind, INT), specification)
+    value = call("WindowExpression", function.type, function, specification)
     output = (K, V, rank)
     return (
         node(0, "Project", (1,), output, expressions=tuple(map(ref, output))),
@@ -397,6 +402,16 @@ def test_numbers_of_rows_do_unless_their_keys_are_unique():
     assert bag(rows(plan[0], window, grouped, scan(3))) == bag(expected)
 
 
+def test_sums_up_to_a_row_do_unless_their_keys_are_unique():
+    plan = windowed(total(V), (key(V),))
+    assert statements(*plan).refusal(1).code == "UNDETERMINED"
+    grouped = node(2, "Aggregate", (3,), (K, V), keys=(ref(K), ref(V)), expressions=(ref(K), ref(V)))
+    window = node(1, "Window", (2,), (K, V, plan[0].output[2]), expressions=plan[1].args.expressions,
+                  partition=(ref(K),), order=(key(V),))  # fmt: skip
+    expected = [(1, 10, 10), (1, 20, 30), (2, None, None), (2, 20, 20), (None, 5, 5)]
+    assert bag(rows(plan[0], window, grouped, scan(3))) == bag(expected)
+
+
 def test_the_first_ranks_of_each_partition():
     plan = (
         node(0, "Project", (1,), (K, V), expressions=(ref(K), ref(V))),
@@ -417,9 +432,38 @@ def test_a_scalar_subquery_of_one_row():
         scan(4, "other"),
     )
     assert bag(rows(*plan)) == bag([(10,), (20,), (20,), (5,), (5,)])
-    several = (*plan[:3], scan(3, "other", W))
-    known = statements(*several)
-    assert known.refusal(1).code == "MAY_RAISE"
+
+
+def test_a_scalar_subquery_of_more_rows_raises_whether_its_value_is_asked_for_or_not():
+    less = call("LessThan", BOOLEAN, ref(V), Expression("ScalarSubquery", INT, plan=3))
+    plan = (
+        node(0, "Project", (1,), (V,), expressions=(ref(V),)),
+        node(1, "Filter", (2, 3), (K, V, S), condition=less),
+        scan(2),
+        scan(3, "other", W),
+    )
+    other = "k INTEGER, w INTEGER"
+    for values, expected in (([(1, 15)], [(10,), (5,), (5,)]), ([(1, None)], []), ([], [])):
+        assert bag(rows(*plan, data={"other": (other, values)})) == bag(expected)
+    with pytest.raises(duckdb.Error, match="several rows"):
+        rows(*plan)
+    with pytest.raises(duckdb.Error, match="several rows"):
+        rows(*plan, data={"orders": ("k INTEGER, v INTEGER, s VARCHAR", [])})
+    assert statements(*plan).cut(0).disabled == SKIPPING
+
+
+def test_keys_of_a_join_that_may_raise_are_computed_of_each_row():
+    one = call("Remainder", INT, literal(10), ref(V), evalMode="ANSI")
+    plan = (
+        node(0, "Join", (1, 2), (K, V, S, K2, W), kind="Inner", condition=call("EqualTo", BOOLEAN, ref(K2), one)),
+        scan(1),
+        scan(2, "other"),
+    )
+    orders = "k INTEGER, v INTEGER, s VARCHAR"
+    assert rows(*plan, data={"orders": (orders, [(7, 3, "a"), (8, 4, "b"), (9, None, "c")])}) == [(7, 3, "a", 1, 100)]
+    for others in (OTHER, []):
+        with pytest.raises(duckdb.Error):
+            rows(*plan, data={"orders": (orders, [(7, 3, "a"), (8, 0, "b")]), "other": (DATA["other"][0], others)})
 
 
 def raising(number: int, child: int) -> Node:

@@ -9,7 +9,7 @@ asked of each group, by its own count, minimum and maximum. Floating-point sums 
 from __future__ import annotations
 
 from spark_regions.platforms.duckdb.comparison import comparable
-from spark_regions.platforms.duckdb.decimals import quotient, unscaled
+from spark_regions.platforms.duckdb.decimals import quotient, short_quotient, unscaled, unscaled_short
 from spark_regions.platforms.duckdb.text import INT64_DIGITS, INTEGRAL_BOUNDS, cast, constant, narrow, unless, within
 from spark_regions.platforms.equivalents import Aggregation, Call, Equivalent, Example, Sql, Unproven
 from spark_regions.platforms.typed import FLOATING, INTEGRAL_DIGITS, MAX_PRECISION, Expression, decimal_of, decimal_type
@@ -240,7 +240,11 @@ def _unscaled_parts(call: Call, value: Expression) -> tuple[str, str]:
     call.needs(known is not None, f"of {value.type}", "UNPROVEN_TYPE")
     assert known
     text = call.translate(value).text
-    found = cast(unscaled(call.aggregate("sum", text), MAX_PRECISION, known[1]), "DOUBLE")
+    total = call.aggregate("sum", text)
+    # The bound on it has 16 digits.
+    short = 16 + known[1] <= INT64_DIGITS
+    found = unscaled_short(total, known[1]) if short else unscaled(total, MAX_PRECISION, known[1])
+    found = cast(found, "DOUBLE")
     bound = f"{EXACT_DOUBLE}e-{known[1]}"
     return unless(_beyond(call, text, bound), "large sum", found, "DOUBLE"), call.aggregate("count", text)
 
@@ -257,12 +261,11 @@ def _decimal_average(call: Call) -> Sql:
     assert known and result
     (precision, scale), (_, digits) = known, result
     total, count = _average_parts(call)
-    text = quotient(
-        call,
-        unscaled(total, min(precision + SUM_DIGITS, MAX_PRECISION), scale),
-        cast(count, "HUGEINT"),
-        digits + 1 - scale,
-    )
+    shift = digits + 1 - scale
+    dividend = unscaled(total, min(precision + SUM_DIGITS, MAX_PRECISION), scale)
+    text = quotient(call, dividend, cast(count, "HUGEINT"), shift)
+    if short := short_quotient(call, total, scale, count, shift):
+        text = f"(CASE WHEN {short[0]} THEN {short[1]} ELSE {text} END)"
     raises = call.ansi and precision + SUM_DIGITS > MAX_PRECISION and not narrow(call.args[0])
     return call.sql(text, raises)
 
@@ -285,7 +288,8 @@ EQUIVALENTS = (
     Equivalent(
         "WindowExpression",
         FAMILY,
-        "a function over the whole partition, or over all rows up to the last with equal keys",
+        "a function over the whole partition, or over all rows up to the last with equal keys, or up to this one where no "
+        "two rows have equal keys",
         "the rows of both frames do not depend on the order of rows with equal keys",
         (
             Example("sum({0}) OVER (PARTITION BY {1})", ("INT", "TINYINT")),
@@ -375,7 +379,9 @@ EQUIVALENTS = (
         FAMILY,
         "a decimal",
         "the exact sum, divided by the count as decimals are; half up",
-        _grouped("avg({0})", types=("DECIMAL(15,2)", "DECIMAL(27,6)", "DECIMAL(38,10)")),
+        _grouped(
+            "avg({0})", types=("DECIMAL(7,2)", "DECIMAL(10,4)", "DECIMAL(15,2)", "DECIMAL(27,6)", "DECIMAL(38,10)")
+        ),
         _decimal_average,
     ),
 )

@@ -78,6 +78,40 @@ def unscaled(text: str, precision: int, scale: int) -> str:
     return cast(f"{widened(text, precision, scale)} * {factor}", "HUGEINT")
 
 
+def unscaled_short(text: str, scale: int) -> str:
+    """All digits of a decimal as a BIGINT; raises where twice the scale and the digits are more than 18."""
+    short = cast(text, decimal_type(INT64_DIGITS, scale))
+    return cast(f"{short} * {constant('1' + '0' * scale, decimal_type(scale + 1, 0))}", "BIGINT")
+
+
+def short_quotient(call: Call, dividend: str, scale: int, divisor: str, shift: int) -> tuple[str, str] | None:
+    """As `quotient`, in 64 bits, which is fifty times as fast; and when these do.
+
+    :param dividend: a decimal with this scale
+    :param divisor: a BIGINT, which is positive
+    """
+    result = decimal_of(call.type)
+    assert result
+    digits = result[1] + 1
+    most = INT64_DIGITS - max(shift, scale)
+    if digits > INT64_DIGITS or shift < 0 or most < 1:
+        return None
+    bound = constant(_point("9" * most, scale), decimal_type(max(most, scale), scale))
+    found = f"({unscaled_short(dividend, scale)} * {constant('1' + '0' * shift, 'BIGINT')}) // {divisor}"
+    one = constant(_point("1", digits), decimal_type(digits, digits))
+    condition = f"{dividend} BETWEEN - {bound} AND {bound}"
+    return condition, cast(f"{cast(found, decimal_type(INT64_DIGITS, 0))} * {one}", call.type)
+
+
+def _point(digits: str, scale: int) -> str:
+    """
+    >>> _point("9999", 2), _point("1", 3)
+    ('99.99', '0.001')
+    """
+    whole = digits.rjust(scale + 1, "0")
+    return f"{whole[: len(whole) - scale]}.{whole[len(whole) - scale :]}".rstrip(".")
+
+
 def quotient(call: Call, dividend: str, divisor: str, shift: int) -> str:
     """A quotient of HUGEINTs, times ten to the power of `shift`, as the unscaled result with one digit more, rounded
     half up: DuckDB's division cuts off (hugeint.cpp), and that one digit is all that rounding asks for.
@@ -90,7 +124,7 @@ def quotient(call: Call, dividend: str, divisor: str, shift: int) -> str:
     scale = result[1] + 1
     call.needs(0 <= shift <= MAX_PRECISION and scale <= MAX_PRECISION, f"with {scale} fractional digits")
     digits = f"({dividend} * {constant('1' + '0' * shift, 'HUGEINT')}) // {divisor}"
-    one = constant("0." + "1".rjust(scale, "0"), decimal_type(scale, scale))
+    one = constant(_point("1", scale), decimal_type(scale, scale))
     return cast(f"{cast(digits, decimal_type(MAX_PRECISION, 0))} * {one}", call.type)
 
 

@@ -16,8 +16,10 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
+from msgspec import structs
+
 from spark_regions.platforms.duckdb.rows import ANY, Key, Rows, column
-from spark_regions.platforms.duckdb.text import ENGINE_TYPES, INT64_DIGITS, cast, engine_type
+from spark_regions.platforms.duckdb.text import ENGINE_TYPES, INT64_DIGITS, cast, engine_type, unless
 from spark_regions.platforms.equivalents import Sql, Table, Translation, Unproven, subquery
 from spark_regions.platforms.typed import (
     FLOATING,
@@ -115,10 +117,9 @@ class Making:
         scope = {name: value for rows in inputs for name, value in passed(rows).items()}
         for plan in sorted({each.plan for each in walk(expression) if each.plan is not None}):
             value = self.take(plan)
-            # Where there are more rows Spark raises, whether the value is asked for or not.
-            if frozenset() not in value.unique:
-                raise Unproven("MAY_RAISE", "a scalar subquery of several rows")
             if len(value.output) == 1:
+                if frozenset() not in value.unique:
+                    value = self.add(_one_row(value, plan))
                 (found,) = value.output
                 scope[subquery(plan)] = Sql(f"(SELECT {column(found.id)} FROM {value.source})", found.type)
         return Translation(scope, self.known.table).of(expression)
@@ -202,6 +203,22 @@ class Making:
             raises=self.raises,
         )
         return replace(made, **changes)
+
+
+def _one_row(rows: Rows, number: int) -> Rows:
+    """The value of the only row, or null. Where there are more Spark raises, whether the value is asked for or not."""
+    (value,) = rows.output
+    name, opened = column(value.id), rows.opened
+    only = unless("count(*) > 1", "several rows", f"any_value({name})", engine_type(value.type))
+    one = replace(
+        opened.closed,
+        columns=(f"{only} AS {name}",),
+        behind=" ",
+        unique=frozenset({frozenset()}),
+        raising=frozenset({name}),
+        raises=True,
+    )
+    return one.materialized(f"v{number}")
 
 
 def named(text: str, name: str) -> str:
@@ -469,10 +486,44 @@ def _joined_then_tested(making: Making, parts: Sequence[Expression], left: Rows,
     keys = [each for each in parts if each.kind in ("EqualTo", "EqualNullSafe")]
     if not keys:
         raise Unproven("MAY_RAISE", "a join without equal keys")
-    on = [making.condition(each, left, right) for each in keys]
+    on = []
+    for at, each in enumerate(keys):
+        if making.sql(each, left, right).raises:
+            left, right, text = _keyed(making, each, left, right, at)
+            on.append(text)
+        else:
+            on.append(making.condition(each, left, right))
     joined = making.select(passed(left) | passed(right), left, right, where=on)
     rest = [each for each in parts if each not in keys]
+    if not rest:
+        return joined
     return _where(making, joined, reduce(lambda one, other: Expression("And", "BOOLEAN", children=(one, other)), rest))
+
+
+def _keyed(making: Making, equal: Expression, left: Rows, right: Rows, at: int) -> tuple[Rows, Rows, str]:
+    """Both sides with keys that may raise as columns, computed of each row, and the condition on them."""
+    if equal.kind != "EqualTo" or FLOATING & {each.type for each in equal.children}:
+        raise Unproven("MAY_RAISE", equal.kind)
+    one, other = equal.children
+    if not _reads(one) <= {each.id for each in left.output}:
+        one, other = other, one
+    sides, texts = [], []
+    for side, rows, key in (("l", left, one), ("r", right, other)):
+        found = making.sql(key, rows)
+        name = f"b{making.node.id}{side}{at}"
+        if found.raises:
+            making.raises = True
+            columns = (*rows.opened.names, f"{found.text} AS {name}")
+            tested = making.over(rows, columns=columns, raising=frozenset({name}))
+            whole = making.add(tested.materialized(f"y{making.node.id}{side}{at}"))
+            rows = replace(whole, exposed=whole.exposed | {name})
+        sides.append(rows)
+        texts.append(name if found.raises else found.text)
+    return sides[0], sides[1], f"({texts[0]} = {texts[1]})"
+
+
+def _reads(expression: Expression) -> set[str]:
+    return {each.fields["id"] for each in walk(expression) if each.kind == "AttributeReference"}
 
 
 OUTER = {"LeftOuter": "LEFT", "RightOuter": "RIGHT", "FullOuter": "FULL"}
@@ -543,8 +594,23 @@ def window(making: Making) -> Rows:
         if function == "RowNumber":
             columns[name] = Sql(f"CAST({_ranked(making, rows, function)} AS INTEGER)", "INT")
         else:
-            columns[name] = making.sql(value, rows)
+            columns[name] = making.sql(_up_to_peers(value, rows), rows)
     return making.select(columns, rows, unique=rows.unique)
+
+
+def _up_to_peers(window: Expression, rows: Rows) -> Expression:
+    """Where no two rows of a partition have equal keys, all rows up to this one are those up to its peers."""
+    function, specification = window.children
+    if not specification.children:
+        return window
+    *inputs, frame = specification.children
+    keys = {
+        each.fields.get("id") for key in inputs for each in (key, *key.children) if each.kind == "AttributeReference"
+    }
+    if frame.fields.get("frameType", "").removesuffix("$") != "RowFrame" or not any(u <= keys for u in rows.unique):
+        return window
+    peers = structs.replace(frame, fields={**frame.fields, "frameType": "RangeFrame"})
+    return structs.replace(window, children=(function, structs.replace(specification, children=(*inputs, peers))))
 
 
 def _ranked(making: Making, rows: Rows, kind: str) -> str:

@@ -190,7 +190,11 @@ def _read(plan: TypedPlan) -> Iterator[str]:
     yield from (each.id for node in plan.nodes[:1] for each in node.output)
     for node in plan.nodes:
         for expression in expressions(node):
-            yield from (each.fields.get("id", "") for each in walk(expression) if each.kind == "AttributeReference")
+            for each in walk(expression):
+                if each.kind == "AttributeReference":
+                    yield each.fields.get("id", "")
+                if each.plan is not None:
+                    yield from (value.id for value in outputs.get(each.plan, ()))
         if node.operator == "Union":
             yield from (each.id for child in node.children for each in outputs.get(child, ()))
 
