@@ -288,8 +288,8 @@ EQUIVALENTS = (
     Equivalent(
         "WindowExpression",
         FAMILY,
-        "a function over the whole partition, or over all rows up to the last with equal keys, or up to this one where no "
-        "two rows have equal keys",
+        "a function over the whole partition, or over all rows up to the last with equal keys, or up to this one where "
+        "no two rows have equal keys",
         "the rows of both frames do not depend on the order of rows with equal keys",
         (
             Example("sum({0}) OVER (PARTITION BY {1})", ("INT", "TINYINT")),
