@@ -379,9 +379,7 @@ EQUIVALENTS = (
         FAMILY,
         "a decimal",
         "the exact sum, divided by the count as decimals are; half up",
-        _grouped(
-            "avg({0})", types=("DECIMAL(7,2)", "DECIMAL(10,4)", "DECIMAL(15,2)", "DECIMAL(27,6)", "DECIMAL(38,10)")
-        ),
+        _grouped("avg({0})", types=("DECIMAL(12,4)", "DECIMAL(15,2)", "DECIMAL(27,6)", "DECIMAL(38,10)")),
         _decimal_average,
     ),
 )

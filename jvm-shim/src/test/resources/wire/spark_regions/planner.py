@@ -11,6 +11,7 @@ from pathlib import Path
 
 MODE = os.environ.get("WIRE_MODE", "echo")
 LOG = os.environ.get("WIRE_LOG")
+HEARD_THE_END = threading.Event()
 
 
 def log(message):
@@ -49,6 +50,8 @@ def serve(server, token, version):
         log(message)
         if "seq" not in message:
             observed += 1
+            if message["type"] == "end":
+                HEARD_THE_END.set()
             continue
         count += 1
         if message["type"] == "status":
@@ -90,6 +93,7 @@ def main():
     print("listening", file=sys.stderr, flush=True)
     threading.Thread(target=serve, args=(server, first["token"], version), daemon=True).start()
     sys.stdin.read()
+    HEARD_THE_END.wait(0.5)  # said before, and maybe not read yet
     os._exit(0)
 
 
