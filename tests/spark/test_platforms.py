@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,6 +18,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from tests.harness.processes import ROOT
 from tests.harness.session import decisions, settle, sibling, spark_session, status
 from tests.platforms.test_engine import until
 from tests.spark.test_same_rows import OFF
@@ -299,13 +302,6 @@ def test_a_query_that_is_cancelled_ends(spark: SparkSession, routed: SparkSessio
     assert fallbacks(spark) == failed, "vacuous: Spark ran it"
 
 
-@pytest.fixture
-def alone(tmp_path: Path) -> Iterator[SparkSession]:
-    """An application of its own, whose engine's process nobody has started yet."""
-    with spark_session(tmp_path / "store", ROUTED) as session:
-        yield session
-
-
 def engines(session: SparkSession) -> list[int]:
     """Processes of the engine that the session's JVM has started."""
     jvm = int(session.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
@@ -345,25 +341,32 @@ def _stat(process: Path) -> list[bytes]:
     return _read(process / "stat").rpartition(b")")[2].split()
 
 
-def test_the_life_of_the_process(alone: SparkSession, tmp_path: Path) -> None:
-    alone.range(1000).selectExpr("id", "id % 7 AS k").write.parquet(str(tmp_path / "t"))
+def life(folder: str) -> None:
+    """In an application of its own, whose engine's process nobody has started yet."""
+    data = str(Path(folder, "t"))
+    with spark_session(Path(folder, "store"), ROUTED) as alone:
+        alone.range(1000).selectExpr("id", "id % 7 AS k").write.parquet(data)
 
-    def rows() -> list[object]:
-        frame = alone.read.parquet(str(tmp_path / "t")).groupBy("k").agg(F.sum("id").alias("s"))
-        return sorted(frame.collect())
+        def rows() -> list[object]:
+            return sorted(alone.read.parquet(data).groupBy("k").agg(F.sum("id").alias("s")).collect())
 
-    frame = alone.read.parquet(str(tmp_path / "t")).groupBy("k").count()
-    frame.explain(True)
-    assert engines(alone) == [], "what is only explained starts nothing"
-    expected = rows()
-    (first,) = engines(alone)
-    os.kill(first, signal.SIGKILL)
-    assert rows() == expected
-    assert rows() == expected
-    (second,) = engines(alone)
-    assert second != first
-    alone.stop()
+        alone.read.parquet(data).groupBy("k").count().explain(True)
+        assert engines(alone) == [], "what is only explained starts nothing"
+        expected = rows()
+        (first,) = engines(alone)
+        os.kill(first, signal.SIGKILL)
+        assert rows() == expected
+        assert rows() == expected
+        (second,) = engines(alone)
+        assert second != first
     deadline = time.monotonic() + 20
     while Path(f"/proc/{second}").exists() and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not Path(f"/proc/{second}").exists()
+    print("it lived")
+
+
+def test_the_life_of_the_process(tmp_path: Path) -> None:
+    code = "import sys; from tests.spark.test_platforms import life; life(sys.argv[1])"
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, capture_output=True, text=True)
+    assert "it lived" in done.stdout, done.stderr[-4000:]
