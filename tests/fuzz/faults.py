@@ -37,7 +37,8 @@ def planted(fault: str | None) -> Iterator[Path | None]:
         program = Path(__file__).with_name("faulty_planner.py")
         with tempfile.TemporaryDirectory(prefix="fuzz-planner-") as folder:
             target = Path(folder) / "python"
-            target.write_text(f'#!/bin/sh\nexec "{sys.executable}" -P "{program}" {fault}\n', encoding="utf-8")
+            planner = f'case "$*" in *spark_regions.planner*) exec "{sys.executable}" -P "{program}" {fault};; esac'
+            target.write_text(f'#!/bin/sh\n{planner}\nexec "{sys.executable}" "$@"\n', encoding="utf-8")
             target.chmod(0o700)
             yield target
 

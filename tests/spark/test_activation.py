@@ -279,7 +279,7 @@ def test_spark_lists_the_same_confs(spark: SparkSession) -> None:
     listed = {row["key"]: row for row in spark.sql("SET -v").collect() if row["key"].startswith(conf.PREFIX)}
     assert set(listed) == {known.key for known in conf.CONFS}
     # The session's own values are shown in the place of defaults, so compare in a session that never set any.
-    given = ("enabled", "sources.racySeconds", "planner.deadline", "planner.python", "recycle.dir")
+    given = ("enabled", "sources.racySeconds", "planner.deadline", "planner.python", "recycle.dir", "platforms")
     own = {conf.PREFIX + key for key in given}
     for known in conf.CONFS:
         value = listed[known.key]["value"]
