@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
@@ -343,7 +344,10 @@ def test_two_jobs_that_write_one_path_at_once(days: Days, rows: Frame, tmp_path:
     def append(session: SparkSession, condition: str) -> bool:
         try:
             rows(session).where(condition).write.mode("append").parquet(str(target))
-        except PySparkException:  # The committer of the one clears away what the other has not committed yet.
+        except (
+            PySparkException,
+            Py4JJavaError,
+        ):  # The committer of the one clears away what the other has not committed yet.
             return False
         return True
 
