@@ -337,7 +337,8 @@ def keep(making: Making) -> Rows:
         raise Unproven("NOT_IN_TABLE", "Filter without a condition")
     # Spark skips row groups by minima and maxima, which writers take without NaN: such rows may be lost to it.
     for each in walk(making.args.condition):
-        if each.kind in COMPARISONS and FLOATING & {child.type for child in each.children}:
+        columns = {child.type for child in each.children if child.kind == "AttributeReference"}
+        if each.kind in COMPARISONS and FLOATING & columns:
             raise Unproven("UNPROVEN_TYPE", "a filter by floating-point numbers")
     return _where(making, making.only(), making.args.condition)
 
