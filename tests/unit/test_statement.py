@@ -363,6 +363,12 @@ def test_what_is_undetermined_stays_in_spark():
     assert refused(node(0, "Sample", (1,), output), scan(1)) == "NOT_IN_TABLE"
 
 
+def test_spark_may_skip_files_for_a_filter_by_a_floating_point_column():
+    x = Attribute("8", "x", "DOUBLE")
+    above = call("GreaterThan", BOOLEAN, ref(x), literal("1.0", "DOUBLE"))
+    assert refused(node(0, "Filter", (1,), (K, x), condition=above), scan(1, "orders", K, x)) == "UNPROVEN_TYPE"
+
+
 def ranked(kind: str, order: tuple[SortKey, ...]) -> tuple[Node, ...]:
     return windowed(call(kind, INT), order)
 
