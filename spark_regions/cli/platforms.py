@@ -26,13 +26,13 @@ def platforms(location: StoreOptions, table: bool, as_json: bool) -> None:
     """
     from spark_regions.platforms.duckdb import EQUIVALENTS
     from spark_regions.platforms.duckdb.operators import OPERATORS
-    from spark_regions.platforms.installed import PROVEN, installed_version, usable
+    from spark_regions.platforms.installed import PROVEN, installed_version, usable_engines
 
     record: dict[str, Any] = {
         "name": "duckdb",
         "version": installed_version(),
         "proven": list(PROVEN),
-        "usable": usable(),
+        "usable": bool(usable_engines()),
         "costs": _costs(location),
         "operators": sorted(OPERATORS),
         "expressions": [_fields(each) for each in EQUIVALENTS],

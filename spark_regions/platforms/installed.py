@@ -18,12 +18,8 @@ def installed_version(package: str = "duckdb") -> str | None:
         return None
 
 
-def usable() -> bool:
-    """Whether the installed version is one of which equality is proven."""
-    version = installed_version()
-    return version is not None and version.startswith(tuple(f"{each}." for each in PROVEN))
-
-
 def usable_engines() -> tuple[str, ...]:
-    """By name."""
-    return ("duckdb",) if usable() else ()
+    """By name, those whose installed version is one of which equality is proven."""
+    version = installed_version()
+    proven = version is not None and version.startswith(tuple(f"{each}." for each in PROVEN))
+    return ("duckdb",) if proven else ()

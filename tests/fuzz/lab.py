@@ -20,7 +20,7 @@ import spark_regions
 from spark_regions.spark.jvm import api
 from tests.fuzz import schemas
 from tests.fuzz.prelude import write_data
-from tests.harness.session import settle, sibling
+from tests.harness.session import ENGINE, settle, sibling
 
 # Spark itself leaves our rule out of the optimizer of such a session; the other settings keep the rest of ours quiet.
 PLAIN = {
@@ -32,12 +32,6 @@ PLAIN = {
     "spark.regions.platforms": "off",
 }
 ALWAYS = {"spark.regions.recycle.strategy": "always", "spark.regions.platforms": "off"}
-ENGINE = {
-    "spark.regions.platforms": "duckdb",
-    "spark.regions.recycle.enabled": "false",
-    "spark.regions.persist.enabled": "false",
-    "spark.regions.sharing.enabled": "false",
-}
 APPLICATION = {
     "spark.master": "local[2]",
     "spark.driver.memory": "2g",

@@ -27,6 +27,15 @@ BASE = {
 }
 
 
+ENGINE = {
+    "spark.regions.platforms": "duckdb",
+    "spark.regions.recycle.enabled": "false",
+    "spark.regions.persist.enabled": "false",
+    "spark.regions.sharing.enabled": "false",
+}
+"""Another engine wherever it can be, and nothing else of ours: a stored result would be read in its place."""
+
+
 @dataclass(frozen=True)
 class Counters:
     """Running totals of a session's application: entries committed, entries read."""
@@ -103,6 +112,12 @@ def settle_writes(spark: SparkSession) -> None:
     settle(spark)
     runtime = spark.sparkContext._jvm.org.apache.spark.sql.regions.RegionsRuntime.current().get()  # type: ignore[union-attr]
     assert runtime.recycling().written().settle(20_000)
+
+
+def routes(spark: SparkSession) -> int:
+    """How many parts of queries another engine was given so far."""
+    settle(spark)
+    return int(status(spark)["counter.routes"])
 
 
 def counters(spark: SparkSession) -> Counters:

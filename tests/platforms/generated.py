@@ -22,22 +22,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from tests.fuzz.lab import PLAIN
 from tests.fuzz.templates import LITERALS, TEMPLATES
-from tests.harness.session import settle, sibling, spark_session, status
+from tests.harness.session import ENGINE, settle, sibling, spark_session, status
 from tests.platforms import values
 from tests.tpc.rows import FAILURES, Outcome, difference, error_class, outcome
 
-PLAIN = {
-    "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.regions.rules.LineageRule",
-    "spark.regions.platforms": "off",
-    "spark.regions.recycle.enabled": "false",
-}
-ROUTED = {
-    "spark.regions.platforms": "duckdb",
-    "spark.regions.recycle.enabled": "false",
-    "spark.regions.persist.enabled": "false",
-    "spark.regions.sharing.enabled": "false",
-}
 TYPES = {
     "i": "INT", "l": "BIGINT", "n": "DECIMAL(7,2)", "m": "DECIMAL(15,2)", "s": "STRING", "d": "DATE", "b": "BOOLEAN",
     "x": "DOUBLE", "t": "TIMESTAMP",
@@ -282,7 +272,7 @@ class Pair:
     def __init__(self, spark: SparkSession, folder: Path, seed: int, ansi: bool) -> None:
         write_tables(folder, seed)
         more = {"spark.sql.ansi.enabled": str(ansi).lower()}
-        self.plain, self.routed = (sibling(spark, confs | more) for confs in (PLAIN, ROUTED))
+        self.plain, self.routed = (sibling(spark, confs | more) for confs in (PLAIN, ENGINE))
         for session in (self.plain, self.routed):
             for name in ("hostile", "mild", "other"):
                 session.read.parquet(str(folder / f"{name}.parquet")).createOrReplaceTempView(name)

@@ -1,4 +1,4 @@
-"""Queries by this commit's chance, another engine against plain Spark; and that a wrong entry is found by them."""
+"""Queries by this commit's chance, another engine against plain Spark."""
 
 from __future__ import annotations
 

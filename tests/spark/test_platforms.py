@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tests.harness.processes import ROOT
-from tests.harness.session import decisions, settle, sibling, spark_session, status
+from tests.harness.session import ENGINE, decisions, routes, settle, sibling, spark_session
 from tests.platforms.test_engine import until
 from tests.spark.test_same_rows import OFF
 from tests.tpc.rows import difference, outcome
@@ -27,14 +27,7 @@ from tests.tpc.rows import difference, outcome
 pytestmark = pytest.mark.spark
 
 PLAIN = OFF | {"spark.regions.platforms": "off"}
-# Wherever it can, and nothing else of ours: a stored result would be read in its place.
-ROUTED = {
-    "spark.sql.planChangeValidation": "true",
-    "spark.regions.platforms": "duckdb",
-    "spark.regions.recycle.enabled": "false",
-    "spark.regions.persist.enabled": "false",
-    "spark.regions.sharing.enabled": "false",
-}
+ROUTED = ENGINE | {"spark.sql.planChangeValidation": "true"}
 MODULE = "spark_regions.platforms.duckdb"
 
 QUERIES = {
@@ -100,11 +93,6 @@ def plain(spark: SparkSession, folder: Path) -> SparkSession:
 @pytest.fixture
 def routed(spark: SparkSession, folder: Path) -> SparkSession:
     return session_of(spark, folder, ROUTED)
-
-
-def routes(spark: SparkSession) -> int:
-    settle(spark)
-    return int(status(spark)["counter.routes"])
 
 
 def fallbacks(spark: SparkSession) -> list[object]:

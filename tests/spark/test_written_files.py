@@ -16,15 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 import spark_regions
 from tests.harness.session import Counters, decisions, settle_writes, sibling
 from tests.spark.test_same_rows import OFF, ON, committed
-from tests.tpc.rows import difference, outcome
+from tests.tpc.rows import FAILURES, difference, outcome
 
 pytestmark = pytest.mark.spark
 
@@ -344,10 +342,7 @@ def test_two_jobs_that_write_one_path_at_once(days: Days, rows: Frame, tmp_path:
     def append(session: SparkSession, condition: str) -> bool:
         try:
             rows(session).where(condition).write.mode("append").parquet(str(target))
-        except (
-            PySparkException,
-            Py4JJavaError,
-        ):  # The committer of the one clears away what the other has not committed yet.
+        except FAILURES:  # The committer of the one clears away what the other has not committed yet.
             return False
         return True
 

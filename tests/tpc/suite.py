@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from examples import data
 from tests.harness import chance
-from tests.harness.session import Counters, counters, register, settle, sibling, status
+from tests.harness.session import Counters, counters, register, routes, sibling
 from tests.tpc.golden import Golden, table_digests
 from tests.tpc.rows import Outcome, difference, digest, outcome
 
@@ -142,13 +142,12 @@ def routed_suite(
         register(each, suite.folder(scale))
     found = {}
     for number, text in suite.queries().items():
-        before = int(status(session)["counter.routes"])
+        before = routes(session)
         rows = outcome(session.sql(text))
         different = None
         if digest(rows) != golden.queries[number]:
             different = difference(outcome(plain.sql(text)), rows)
-        settle(session)
-        found[number] = different, int(status(session)["counter.routes"]) - before
+        found[number] = different, routes(session) - before
     return found
 
 

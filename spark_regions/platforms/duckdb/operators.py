@@ -211,10 +211,10 @@ class Making:
 def _one_row(rows: Rows, number: int) -> Rows:
     """The value of the only row, or null. Where there are more Spark raises, whether the value is asked for or not."""
     (value,) = rows.output
-    name, opened = column(value.id), rows.opened
+    name = column(value.id)
     only = unless("count(*) > 1", "several rows", f"any_value({name})", engine_type(value.type))
     one = replace(
-        opened.closed,
+        rows.closed,
         columns=(f"{only} AS {name}",),
         behind=" ",
         unique=frozenset({frozenset()}),
@@ -348,11 +348,17 @@ def _where(making: Making, rows: Rows, condition: Expression) -> Rows:
     found = making.sql(condition, rows)
     if not found.raises:
         return making.over(rows, [found.text])
-    name = f"b{making.node.id}"
+    whole, name = _computed(making, rows, found.text, str(making.node.id))
+    return making.over(whole, [name])
+
+
+def _computed(making: Making, rows: Rows, text: str, number: str) -> tuple[Rows, str]:
+    """The rows with what may raise as a column of its own, computed of each of them."""
+    name = f"b{number}"
     making.raises = True
-    tested = making.over(rows, columns=(*rows.opened.names, f"{found.text} AS {name}"), raising=frozenset({name}))
-    whole = making.add(tested.materialized(f"y{making.node.id}"))
-    return making.over(replace(whole, exposed=whole.exposed | {name}), [name])
+    tested = making.over(rows, columns=(*rows.opened.names, f"{text} AS {name}"), raising=frozenset({name}))
+    whole = making.add(tested.materialized(f"y{number}"))
+    return replace(whole, exposed=whole.exposed | {name}), name
 
 
 def aggregate(making: Making) -> Rows:
@@ -518,15 +524,11 @@ def _keyed(making: Making, equal: Expression, left: Rows, right: Rows, at: int) 
     sides, texts = [], []
     for side, rows, key in (("l", left, one), ("r", right, other)):
         found = making.sql(key, rows)
-        name = f"b{making.node.id}{side}{at}"
+        text = found.text
         if found.raises:
-            making.raises = True
-            columns = (*rows.opened.names, f"{found.text} AS {name}")
-            tested = making.over(rows, columns=columns, raising=frozenset({name}))
-            whole = making.add(tested.materialized(f"y{making.node.id}{side}{at}"))
-            rows = replace(whole, exposed=whole.exposed | {name})
+            rows, text = _computed(making, rows, text, f"{making.node.id}{side}{at}")
         sides.append(rows)
-        texts.append(name if found.raises else found.text)
+        texts.append(text)
     return sides[0], sides[1], f"({texts[0]} = {texts[1]})"
 
 
