@@ -120,7 +120,17 @@ def _pass(found: Mapping[str, Driver], queries: Mapping[int, str]) -> Answer:
             if (codes := [a["reason"] for a in each["ours"][0]["did"].get("actions", ()) if a["kind"] == "fallback"])
         },
         "seconds": seconds,
+        "predicted": {item: _predicted(each["ours"][0]["did"]) for item, each in answers.items()},
     }
+
+
+def _predicted(decision: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What the choice expected of each part, in seconds."""
+    return [
+        {"reason": each["reason"], "spark": each["insteadSeconds"], "saving": each["savingSeconds"]}
+        for each in decision.get("actions", ())
+        if each["kind"] == "route"
+    ]
 
 
 def _routed(decision: Mapping[str, Any]) -> str:

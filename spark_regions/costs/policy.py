@@ -11,8 +11,10 @@ MOST_OFFERS = 8
 MOST_ASKS = 30
 """How often the planner may ask to be asked again about a query."""
 OPERATORS_PER_MILLI = 2
+ENGINE_OPERATOR_MILLIS = 4
 PARTITIONS_PER_MILLI = 10
-"""The planner has a millisecond more for as many operators of a plan, or partitions of a stage."""
+"""The planner has a millisecond more for as many operators of a plan, or partitions of a stage, and so many for each
+operator where it makes statements for another engine."""
 DEADLINE_SHARE = 0.1
 DEADLINE_MOST_MILLIS = 2000
 """How long a decision is worth waiting for: this share of what decisions of late have saved, so long at the most."""

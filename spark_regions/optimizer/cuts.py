@@ -21,6 +21,10 @@ from spark_regions.stats.estimate import Estimate
 DUCKDB = "duckdb"
 """As a value of `spark.regions.platforms`: the engine is asked wherever it can be, for tests."""
 ROUTES = ("route",)
+SAME_ROWS = 2 / 3
+"""Confidence in a guess against a guess: rows that are guessed wrong are wrong for both."""
+MOST_SLOWED = 3.0
+"""A machine that slows the engine down slows Spark as well, which has not run here: at most so many times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,12 +158,15 @@ class Cuts:
         reason = "ENGINE" if number in self.draft.inclusive_seconds else "ENGINE_UNSEEN"
         if self.always:
             reason = "ALWAYS"
-        return Cut(number, statement, self._in_spark(number), seconds, start, found, size, reason)
+        instead = self._in_spark(number, 0.0 if seen is not None else SAME_ROWS)
+        return Cut(number, statement, instead, seconds, start, found, size, reason)
 
-    def _in_spark(self, number: int) -> Estimate:
+    def _in_spark(self, number: int, trust: float) -> Estimate:
         """As drafted: with what is read, and of a subplan that is computed once for several places, its part.
 
         Of what the whole query was seen to take by the clock, a part has its share: operators are told by their tasks.
+
+        :param trust: confidence where it was never seen
         """
         plan, draft = self.question.plan, self.draft
         below = plan.under([number])
@@ -168,7 +175,8 @@ class Cuts:
             # What was seen of it is a part: what stands below it in other queries, too.
             task_seconds = sum(self._task_seconds[each] for each in below)
             stages = len(below & self._moving) * STAGE_OVERHEAD_SECONDS
-            guess = Estimate(task_seconds / max(self.question.cores, 1) + stages, 0.0)
+            slowed = min(max(self.engine.rates.factor, 1.0), MOST_SLOWED)
+            guess = Estimate(slowed * (task_seconds / max(self.question.cores, 1) + stages), trust)
             known = guess if known is None or known.value < guess.value else known
         elif self.question.plain_seconds is not None and whole is not None and whole.value > 0 and not draft.loads:
             known = replace(known, value=known.value * max(self.question.plain_seconds / whole.value, 1.0))

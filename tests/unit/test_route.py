@@ -141,3 +141,13 @@ def test_sparks_own_seconds_are_not_those_of_a_query_that_the_engine_had(session
 def test_a_plan_that_is_none_is_refused_with_the_place(session):
     with pytest.raises(InvalidRequest, match="typed plan"):
         session.decide(asked(1, '{"nodes": 3}'))
+
+
+@pytest.mark.parametrize(("factor", "slowed"), [(1.0, 1.0), (0.5, 1.0), (2.0, 2.0), (9.0, 3.0)])
+def test_a_machine_that_slows_the_engine_slows_spark(session, factor, slowed):
+    """Where neither has run: else what was learned while the machine was busy would keep parts in Spark for ever."""
+    (first,) = session.decide(asked(1, platforms="duckdb"))["actions"]
+    session.graph.blend("duckdb.factor", factor)
+    (action,) = session.decide(asked(2, platforms="duckdb"))["actions"]
+    assert action["predictedSeconds"] == pytest.approx(factor * first["predictedSeconds"], rel=0.01)
+    assert action["instead"] == pytest.approx(slowed * first["instead"], rel=0.01)

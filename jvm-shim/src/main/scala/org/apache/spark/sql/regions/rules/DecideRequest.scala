@@ -10,8 +10,12 @@ import org.apache.spark.sql.regions.platforms.TypedPlan
 /** The `decide` message of docs/protocol.md. */
 private[rules] object DecideRequest {
 
-  def deadlineMillis(session: SparkSession, signed: SignedPlan): Long =
-    session.sessionState.conf.getConf(RegionsConf.plannerDeadline) + signed.nodes.length / Policy.operatorsPerMilli
+  /** @param typed whether another engine may take parts, so that statements are made, and missing the answer costs most */
+  def deadlineMillis(session: SparkSession, signed: SignedPlan, typed: Boolean = false): Long = {
+    val operators = signed.nodes.length
+    session.sessionState.conf.getConf(RegionsConf.plannerDeadline) + operators / Policy.operatorsPerMilli +
+      (if (typed) operators * Policy.engineOperatorMillis else 0)
+  }
 
   def apply(
       session: SparkSession,

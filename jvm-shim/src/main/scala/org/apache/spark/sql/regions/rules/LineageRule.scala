@@ -165,7 +165,9 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
         DecideRequest(session, runtime, query, signed, shared, offers, repeated, subquery, grown, typed)
       })
     val began = System.nanoTime()
-    val deadline = math.max(DecideRequest.deadlineMillis(session, signed), runtime.adaptiveDeadline.millis)
+    val deadline = math.max(
+      DecideRequest.deadlineMillis(session, signed, typed.isDefined),
+      runtime.adaptiveDeadline.millis)
     val answer = whole match {
       case Some(request) => runtime.planner.request(request, deadline)
       case None =>
