@@ -52,10 +52,16 @@ class CrossValidator(tuning.CrossValidator):
             for train, validation in self._kFold(numbered):
                 folds.append(search.fold(train, validation, live, self.getParallelism()))
                 if self._stop is not None and len(folds) < self.getNumFolds():
-                    means = {j: _over_folds(np.mean, [metrics[j] for metrics, _ in folds]) for j in live}
+                    means = {j: float(np.mean([metrics[j] for metrics, _ in folds])) for j in live}
                     live = sorted(self._stop.going(means, not search.evaluator.isLargerBetter()))
-            metrics = [_over_folds(np.mean, found) for found in _by_setting(folds, len(search.settings))]
-            deviations = [_over_folds(np.std, found) for found in _by_setting(folds, len(search.settings))]
+            if len(live) == len(search.settings):
+                # Of all at once, as in pyspark.ml: rounding depends on the order in which numbers are added.
+                table = [[found[j] for j in live] for found, _ in folds]
+                metrics, deviations = self._gen_avg_and_std_metrics(table)
+            else:
+                several = [[found[j] for found, _ in folds if j in found] for j in range(len(search.settings))]
+                metrics = [float(np.mean(found)) for found in several]
+                deviations = [float(np.std(found)) for found in several]
             best = _best([metrics[j] for j in live], search.evaluator.isLargerBetter())
             model = search.estimator.fit(numbered.drop(f"{self.uid}_rand"), search.settings[live[best]])
         kept = [[found[j] for j in sorted(found)] for _, found in folds] if self.getCollectSubModels() else None
@@ -142,15 +148,6 @@ def _uids(stage: Any) -> set[str]:
     inner = stage.getStages() if isinstance(stage, Pipeline) else []
     nested = stage.getEstimator() if hasattr(stage, "getEstimator") else None
     return {stage.uid}.union(*map(_uids, inner), _uids(nested) if nested is not None else ())
-
-
-def _by_setting(folds: Sequence[tuple[Metrics, Models]], count: int) -> list[list[float]]:
-    return [[metrics[j] for metrics, _ in folds if j in metrics] for j in range(count)]
-
-
-def _over_folds(of: Callable[..., Any], values: Sequence[float]) -> float:
-    """By column, as pyspark.ml has it: rounding depends on the order in which numbers are added."""
-    return float(of([[value] for value in values], axis=0)[0])
 
 
 def _best(metrics: Sequence[float], larger: bool) -> int:
