@@ -1,4 +1,4 @@
-"""What an exploration takes and refuses; the incremental choose step by step; halving; who leaves memory."""
+"""What an exploration takes and refuses; the incremental choose step by step; halving."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from spark_regions.errors import ExploreError
 from spark_regions.explore.bounds import Bounds, bounded
 from spark_regions.explore.choose import Choose, Outcome
 from spark_regions.explore.halving import halving
-from spark_regions.explore.memory import Dataset, alpha, leaves
 from spark_regions.explore.order import order, promise
 from spark_regions.explore.select import (
     Scores,
@@ -68,7 +67,6 @@ LINE = Space(product({"t": [1, 2, 3, 4, 5]}))
         (lambda: halving(1), "Found eta=1, expected a whole number from 2"),
         (lambda: halving(3, 0), "Found first=0, expected a whole number from 1"),
         (lambda: halving().going({0: math.nan}), "Found nan as the score of branch 0"),
-        (lambda: alpha(1, 0, 1, 1), "Found write_memory=0, expected seconds above zero"),
     ],
 )
 def test_what_is_refused(make: Callable[[], Any], found: str) -> None:
@@ -266,11 +264,3 @@ def test_halving() -> None:
     assert rule.going({4: 1.0}) == {4} and rule.going({}) == frozenset()
     assert rule.going({0: 1.0, 1: 2.0, 2: 3.0}, least=2) == {1, 2}
     assert (rule.first, rule.after(2), rule.after(6)) == (2, 6, 18)
-
-
-def test_who_leaves_memory() -> None:
-    held = [Dataset("a", 1, 10), Dataset("b", 0, 5), Dataset("c", 0, 20), Dataset("d", 10, 10)]
-    assert leaves(held, 0, 1.0) == ()
-    assert leaves(held, 21, 1.0) == ("c", "b")
-    assert leaves(held, 10**6, 1.0) == ("c", "b", "a", "d")
-    assert leaves([Dataset("a", 2, 10), Dataset("b", 1, 20)], 1, 2.0) == ("b",)
