@@ -1,6 +1,6 @@
 """Whole jobs by spark-submit: what is compared takes turns, each round with a store of its own.
 
-python -m benchmarks.jobs recurring|first_run|loop|workflow|batch [--scale 1] [--rounds 2]
+python -m benchmarks.jobs recurring|first_run|loop|workflow|batch|kde|nested|sweep [--scale 1] [--rounds 2]
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from examples import data
 from examples.demo import LAPTOP, ROOT, differing_reports, effects, plugin_confs, submit
 
 EDGES, NODES, FILES, LOOPS = 1_000_000, 200_000, 4, 8
+READINGS, SENSORS = 3_000_000, 500
 BY_HAND = ("memory_and_disk", "disk_only", "write_and_read")
 STORAGE = {"memory": "peak_storage_memory_bytes", "disk": "peak_storage_disk_bytes", "spilled": "spilled_bytes"}
 """What a job may tell of itself: the most bytes persisted in memory and on disk, and those that stages spilled."""
@@ -82,8 +83,45 @@ def graph(options: Options) -> Path:
     return data.finished(options.data / f"edges-{options.scale:g}", generate)
 
 
+def readings(options: Options) -> Path:
+    """Parquet files of sensors' readings: normal, with one in fifty far off."""
+    import numpy
+    import pyarrow
+    import pyarrow.parquet
+
+    def generate(making: Path) -> None:
+        chance = numpy.random.default_rng(7)
+        count = int(READINGS * options.scale)
+        sensor = chance.integers(0, SENSORS, count)
+        values = chance.normal(sensor % 17, 1 + sensor % 5, count)
+        values = numpy.where(chance.random(count) < 0.02, values * chance.uniform(2, 9, count), values)
+        columns = {"sensor": sensor, "at": numpy.arange(count) // 1000, "v": values}
+        for number in range(FILES):
+            part = pyarrow.table({name: each[number::FILES] for name, each in columns.items()})
+            pyarrow.parquet.write_table(part, making / f"part-{number}.parquet")
+
+    return data.finished(options.data / f"readings-{options.scale:g}", generate)
+
+
+def exploration(name: str, ways: tuple[str, ...]) -> Job:
+    """By hand, each way, against `explore` and `choose`; the first run, from an empty store."""
+    hand = {way: Run(argument=f"{name}-{way}") for way in ways}
+    return Job(
+        "explore_job.py",
+        hand | {"ours": Run({}, f"{name}-ours")},
+        tuple((way,) for way in (*ways, "ours")),
+        {"ours_over_loop": ("ours", (ways[0],)), "ours_over_best_hand": ("ours", ways)},
+        tables=readings,
+    )
+
+
 OURS = Run({})
+WAYS = ("loop", "threads", "cached", "cached_prefix")
 JOBS = {
+    # Families of programs (Meta-Dataflows, figs. 6 and 9), and a loop over settings that nobody rewrote.
+    "kde": exploration("kde", WAYS),
+    "nested": exploration("nested", WAYS),
+    "sweep": exploration("sweep", ("loop",)),
     # The third run of a job that recurs, against the plain job.
     "recurring": Job(
         "lines_job.py",

@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 from spark_regions._version import __version__
-from spark_regions.errors import BatchError, ConfError, JarError, NotActiveError, PlannerError, RegionsError, StoreError
+from spark_regions.errors import (
+    BatchError,
+    ConfError,
+    ExploreError,
+    JarError,
+    NotActiveError,
+    PlannerError,
+    RegionsError,
+    StoreError,
+)
+from spark_regions.explore.bounds import bounded
+from spark_regions.explore.halving import halving
+from spark_regions.explore.select import Selection, interval, maximum, minimum, mode, threshold, top
+from spark_regions.explore.space import points
 from spark_regions.spark import (
+    Branch,
+    Branches,
+    Chosen,
+    Exploration,
     Later,
     SessionReport,
     Status,
     WhyNot,
     configure,
     decisions,
+    explore,
     jar_path,
     later,
     report,
@@ -22,24 +40,49 @@ from spark_regions.trust import pure
 
 __all__ = [
     "BatchError",
+    "Branch",
+    "Branches",
+    "Chosen",
     "ConfError",
+    "Exploration",
+    "ExploreError",
     "JarError",
     "Later",
     "NotActiveError",
     "PlannerError",
     "RegionsError",
+    "Selection",
     "SessionReport",
     "Status",
     "StoreError",
     "WhyNot",
     "__version__",
+    "bounded",
     "configure",
     "decisions",
+    "explore",
+    "halving",
+    "interval",
     "jar_path",
     "later",
+    "maximum",
+    "minimum",
+    "mode",
+    "points",
     "pure",
     "report",
     "run",
     "status",
+    "threshold",
+    "top",
     "why_not",
 ]
+
+
+def __getattr__(name: str) -> object:
+    # Brings pyspark.ml and numpy: only for whoever asks.
+    if name == "ml":
+        from importlib import import_module
+
+        return import_module("spark_regions.ml")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -12,6 +12,7 @@ RegionsError
 ├── InvalidRequest         a message of the driver that breaks docs/protocol.md
 ├── InvalidWorkflow        a physical plan that cannot be read, or breaks docs/regions.md
 ├── CostModelError         no cost model of that name, or one that cannot answer what was asked
+├── ExploreError           choices, a selection, a shape or a score that an exploration cannot work with
 ├── StoreError
 │   ├── StoreUnwritable    the store's directory or catalog cannot be used
 │   ├── CatalogCorrupt     the catalog file is not a database any more
@@ -65,6 +66,10 @@ class InvalidWorkflow(RegionsError):
 
 class CostModelError(RegionsError):
     """No cost model of that name, or one that lacks what a method needs."""
+
+
+class ExploreError(RegionsError):
+    """Choices, a selection, a shape, an order or a score that an exploration cannot work with."""
 
 
 class StoreError(RegionsError):

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
+from typing import Protocol
 
 OFF = "SPARK_REGIONS_PROGRESS"
 """Environment variable; `0` turns every bar off that was not asked for."""
 
 
+class Advance(Protocol):
+    def __call__(self, units: float, description: str | None = None, /) -> None: ...
+
+
 @contextmanager
 def bar(
     description: str, total: float | None, wanted: bool | None = None, *, is_bytes: bool = False
-) -> Iterator[Callable[[float], None]]:
-    """A progress bar; what it gives moves it on by so many units.
+) -> Iterator[Advance]:
+    """A progress bar; what it gives moves it on by so many units, and says what it is about.
 
     :param total: units of all the work; None where that is not known
     :param wanted: None: where somebody watches
@@ -38,7 +43,7 @@ def bar(
     columns = (TextColumn("{task.description}"), BarColumn(), count, TimeElapsedColumn())
     with Progress(*columns, console=console, disable=not shown) as progress:
         task = progress.add_task(description, total=total)
-        yield lambda units: progress.advance(task, units)
+        yield lambda units, text=None: progress.update(task, advance=units, description=text)
 
 
 def _watched(terminal: bool, notebook: bool) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
 
 _API = "org.apache.spark.sql.regions.RegionsApi"
@@ -58,6 +59,23 @@ def announce_json(session: SparkSession, frames: Sequence[DataFrame]) -> str | N
     for frame in frames:
         listed.add(frame._jdf)
     return str(shim.announce(session._jsparkSession, listed))
+
+
+def jobs(context: SparkContext, tag: str) -> list[int]:
+    """Jobs that were started with a tag."""
+    tracker: Any = context._jsc.sc().statusTracker()
+    return [int(job) for job in tracker.getJobIdsForTag(tag)]
+
+
+def task_seconds(context: SparkContext, tag: str) -> float:
+    """Of all tasks of the jobs with a tag, as far as their stages are known."""
+    tracker, store = context.statusTracker(), context._jsc.sc().statusStore()
+    stages: set[int] = set()
+    for job in jobs(context, tag):
+        info = tracker.getJobInfo(job)
+        stages.update(info.stageIds if info is not None else ())
+    known = [stage for stage in stages if tracker.getStageInfo(stage) is not None]
+    return sum(int(store.lastStageAttempt(stage).executorRunTime()) for stage in known) / 1000
 
 
 def _running_jvm() -> Any | None:

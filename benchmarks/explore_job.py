@@ -1,0 +1,167 @@
+"""Explorations as a user would write them without us, and with `explore` and `choose`.
+
+spark-submit explore_job.py <folder of readings> <folder for the result> <exploration>-<way>
+
+`kde` (Meta-Dataflows, fig. 6): outlier thresholds by bandwidths of a density estimate; `nested` (fig. 9): ten ways to
+clean by ten ways to fold; `sweep`: a loop over thresholds that nobody rewrote, with a Python function of a constant.
+Ways: `loop`, `threads`, `cached` (the input), `cached_prefix` (also each cleaned one while it is used), `ours`.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+Point = Mapping[str, Any]
+
+
+def cleaned(readings: DataFrame, threshold: float) -> DataFrame:
+    """Without values that are further from their sensor's mean than so many standard deviations."""
+    usual = readings.groupBy("sensor").agg(F.avg("v").alias("mean"), F.stddev("v").alias("deviation"))
+    far = F.abs(F.col("v") - F.col("mean")) > threshold * F.col("deviation")
+    return readings.join(usual, "sensor").where(~far).select("sensor", "at", "v", "mean", "deviation")
+
+
+def density(found: DataFrame, width: float) -> DataFrame:
+    """A histogram of standardized values."""
+    bin_ = F.floor((F.col("v") - F.col("mean")) / F.col("deviation") / width).alias("bin")
+    return found.groupBy(bin_).agg(F.count("*").alias("n")).withColumn("width", F.lit(width))
+
+
+def risk(bins: DataFrame) -> float:
+    """Estimated risk of a histogram by leaving one out (Rudemo 1982), an integrated squared error up to a constant."""
+    found = bins.agg(F.sum("n"), F.sum(F.col("n") * F.col("n")), F.first("width")).first()
+    assert found is not None
+    n, squares, width = float(found[0]), float(found[1]), float(found[2])
+    return (2 - (n + 1) * squares / n**2) / ((n - 1) * width)
+
+
+def folded(found: DataFrame, days: int) -> DataFrame:
+    """Spread of the mean by day of a period."""
+    by = found.groupBy("sensor", (F.col("at") % days).alias("day")).agg(F.avg("v").alias("v"))
+    return by.groupBy("sensor").agg(F.stddev("v").alias("spread"))
+
+
+def spread(found: DataFrame) -> float:
+    first = found.agg(F.avg("spread")).first()
+    assert first is not None
+    return float(first[0])
+
+
+THRESHOLDS = [1.0 + i / 4 for i in range(10)]
+SCOPES: dict[str, tuple[Mapping[str, Sequence[Any]], Callable[..., DataFrame], Callable[[DataFrame], float]]] = {
+    "kde": ({"threshold": [1.5, 2.0, 2.5, 3.0], "width": [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0]}, density, risk),
+    "nested": ({"threshold": THRESHOLDS, "days": list(range(2, 12))}, folded, spread),
+}
+
+
+def chosen_by_hand(readings: DataFrame, name: str, way: str, output: Path) -> dict[tuple[Any, ...], float]:
+    choices, inner, score = SCOPES[name]
+    (_, thresholds), (_, others) = choices.items()
+    points = [(threshold, other) for threshold in thresholds for other in others]
+
+    def branch(point: tuple[Any, Any], source: DataFrame | None = None) -> float:
+        return score(inner(cleaned(readings, point[0]) if source is None else source, point[1]))
+
+    scores: dict[tuple[Any, ...], float] = {}
+    if way == "threads":
+        with ThreadPoolExecutor(4) as pool:
+            scores.update(zip(points, pool.map(branch, points), strict=True))
+    elif way == "cached_prefix":
+        with kept(readings):
+            for threshold, several in groupby(points, key=lambda point: point[0]):
+                with kept(cleaned(readings, threshold)) as source:
+                    scores.update({point: branch(point, source) for point in several})
+    else:
+        with kept(readings) if way == "cached" else nothing():
+            scores.update({point: branch(point) for point in points})
+    best = min(scores, key=lambda point: (scores[point], points.index(point)))
+    inner(cleaned(readings, best[0]), best[1]).write.parquet(str(output / "best"))
+    return scores
+
+
+def chosen_by_us(readings: DataFrame, name: str, output: Path) -> dict[tuple[Any, ...], float]:
+    import spark_regions as sr
+
+    choices, inner, score = SCOPES[name]
+    (_, other) = choices
+
+    def branch(threshold: float, **parameters: Any) -> DataFrame:
+        return inner(cleaned(readings, threshold), parameters[other])
+
+    with sr.explore(**choices)(branch).choose(score, sr.minimum) as best:
+        best.frame.write.parquet(str(output / "best"))
+        (output / "branches.txt").write_text(repr(best.branches))
+        return {tuple(each.parameters.values()): each.score for each in best.branches if each.score is not None}
+
+
+def swept(readings: DataFrame, seconds: dict[str, float]) -> dict[tuple[Any, ...], float]:
+    """Nobody told anybody that this is a family of queries."""
+    found: dict[tuple[Any, ...], float] = {}
+    for number, threshold in enumerate(THRESHOLDS):
+        start = time.perf_counter()
+        rows = cleaned(readings, threshold).groupBy("sensor").agg(F.count("*").alias("n"), F.max("at").alias("last"))
+        found[("threshold", threshold)] = float(sum(row.n for row in rows.collect()))
+        seconds[f"threshold {number}"] = time.perf_counter() - start
+    usual = readings.groupBy("sensor").agg(F.avg("v").alias("mean"), F.count("*").alias("n"), F.max("v").alias("most"))
+    for number in range(5):
+        start = time.perf_counter()
+
+        def scaled(pages: Iterator[Any], factor: float = 1.0 + number / 10) -> Iterator[Any]:
+            for page in pages:
+                page["v"] = page["mean"] * factor
+                yield page[["sensor", "v"]]
+
+        rows = usual.mapInPandas(scaled, "sensor long, v double").agg(F.sum("v"))
+        found[("factor", number)] = float(rows.collect()[0][0])
+        seconds[f"factor {number}"] = time.perf_counter() - start
+    return found
+
+
+@contextmanager
+def kept(frame: DataFrame) -> Iterator[DataFrame]:
+    frame.persist()
+    try:
+        yield frame
+    finally:
+        frame.unpersist()
+
+
+@contextmanager
+def nothing() -> Iterator[None]:
+    yield
+
+
+def main() -> None:
+    readings_folder, output = sys.argv[1], Path(sys.argv[2])
+    name, way = sys.argv[3].split("-")
+    output.mkdir(parents=True)
+    spark = SparkSession.builder.appName("explore job").getOrCreate()
+    readings = spark.read.parquet(readings_folder)
+    seconds: dict[str, float] = {}
+    start = time.perf_counter()
+    if name == "sweep":
+        scores = swept(readings, seconds)
+    else:
+        scores = chosen_by_us(readings, name, output) if way == "ours" else chosen_by_hand(readings, name, way, output)
+        seconds["exploration"] = time.perf_counter() - start
+    best = min(scores, key=lambda point: scores[point])
+    with (output / "scores.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([[*best, f"{scores[best]:.9e}"]])
+    (output / "seconds.json").write_text(json.dumps(seconds))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

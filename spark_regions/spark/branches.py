@@ -1,0 +1,351 @@
+"""Runs the branches of an exploration: depth first, each kept until it has lost, cancelled when it cannot win."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import logging
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from spark_regions.errors import ExploreError
+from spark_regions.explore.choose import Choose, Outcome
+from spark_regions.explore.halving import Halving
+from spark_regions.progress import Advance, bar
+from spark_regions.spark import jvm
+from spark_regions.spark.branch_run import BranchRun, Ended, Kept, Score, Stop, cancel, tagged
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, SparkSession
+
+log = logging.getLogger("spark_regions")
+
+AHEAD = 32
+"""Branches whose plans are told together, so that what several of them compute is computed once."""
+IDLE = 0.6
+"""Where a branch keeps less than this share of the cores busy, others run beside it."""
+MOST_AT_ONCE = 8
+_NUMBERS = itertools.count()
+
+Call = tuple[tuple[Any, ...], Mapping[str, Any]]
+
+
+class Runner:
+    """One `choose`.
+
+    :ivar errors: by branch
+    :ivar why: what became of a branch, in words
+    :ivar interrupted: by Ctrl-C
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        points: Sequence[Mapping[str, Any]],
+        calls: Sequence[Call],
+        choose: Choose,
+        score: Score | Column | None,
+        stop: Halving | Stop | None,
+    ) -> None:
+        from pyspark.sql import Column
+
+        iterative = inspect.isgeneratorfunction(function)
+        if score is not None and not callable(score) and not isinstance(score, Column):
+            raise ExploreError(f"Found the score {score!r}, expected a function or a Column.")
+        if score is None and not iterative:
+            raise ExploreError("Found no score. Hint: choose(score=lambda frame: …), or yield (round, score)")
+        if stop is not None and not iterative:
+            raise ExploreError("Found `stop` for a function that yields nothing. Hint: yield (round, score)")
+        self.errors: dict[int, BaseException] = {}
+        self.why: dict[int, str] = {}
+        self.scores: dict[int, float] = {}
+        self.seconds: dict[int, float] = {}
+        self.interrupted = False
+        self._session = _session()
+        self._function, self._points, self._calls = function, points, calls
+        self._choose, self._score, self._stop = choose, score, stop
+        self._name = f"explore-{next(_NUMBERS)}"
+        self._runs: dict[int, BranchRun] = {}
+        self._kept: dict[int, Kept] = {}
+        self._shared = _SharedState(function)
+        self._ahead = _Ahead(self._session, self._call, not iterative)
+        self._width = 1
+
+    def run(self, parallel: int | None, progress: bool | None) -> list[Kept]:
+        """The kept branches.
+
+        :raises ExploreError: all branches failed
+        """
+        if parallel is not None and parallel < 1:
+            raise ExploreError(f"Found parallel={parallel}, expected 1 or more.")
+        self._width = parallel or 1
+        with ExitStack() as stack:
+            advance = stack.enter_context(bar("branches", len(self._points), progress))
+            stack.callback(self._ahead.end)
+            pool = stack.enter_context(ThreadPoolExecutor(MOST_AT_ONCE, thread_name_prefix=self._name))
+            try:
+                if isinstance(self._stop, Halving):
+                    self._halved(self._stop, pool, advance)
+                else:
+                    self._each(pool, advance, parallel is None)
+            except KeyboardInterrupt:
+                for number in [*self._runs]:
+                    self._end([number])
+                    self._choose.stopped(number)
+                    self.why[number] = "interrupted"
+                if not self.scores:
+                    raise
+                self.interrupted = True
+                log.warning("interrupted: the choice is among the %d branches scored so far", len(self.scores))
+            except BaseException:
+                self._end([*self._runs, *self._kept])
+                raise
+        chosen = set(self._choose.chosen())
+        self._end(self._kept.keys() - chosen)
+        if self.errors and not self.scores:
+            first = min(self.errors)
+            raise ExploreError(
+                f"Found that all {len(self.errors)} branches failed; the first, {self._choose.space.label(first)}: "
+                f"{self.why[first]}"
+            ) from self.errors[first]
+        return [self._kept[number] for number in sorted(chosen)]
+
+    def _each(self, pool: ThreadPoolExecutor, advance: Advance, adapts: bool) -> None:
+        """One after another to their ends (§4.2), some side by side where cores idle.
+
+        :param adapts: to what the first one leaves idle
+        """
+        futures: dict[Future[Any], BranchRun] = {}
+        while True:
+            while len(futures) < self._width:
+                self._ahead.tell(self._open())
+                number = self._choose.next()
+                if number is None:
+                    break
+                run = self._run(number)
+                futures[self._submit(pool, run.finish)] = run
+            if not futures:
+                return
+            for future in wait(futures, return_when=FIRST_COMPLETED).done:
+                run = futures.pop(future)
+                self._over(run, future, advance)
+                if adapts:
+                    adapts = False
+                    self._width = self._idle_width(run)
+
+    def _halved(self, rule: Halving, pool: ThreadPoolExecutor, advance: Advance) -> None:
+        """All branches by rungs: those that go on from each are fewer (successive halving)."""
+        while (number := self._choose.next()) is not None:
+            self._run(number)
+        until = rule.first
+        while self._runs:
+            futures = {self._submit(pool, run.advance, until): run for run in self._runs.values()}
+            found: dict[int, float] = {}
+            for future in wait(futures).done:
+                run = futures[future]
+                if future.exception() is not None or run.over:
+                    self._over(run, future, advance)
+                else:
+                    found[run.number] = future.result()
+            going = rule.going(found, self._choose.lowest, self._choose.selection.k or 1)
+            for number in sorted(found.keys() - going):
+                self._stopped(self._runs[number], advance)
+            until = rule.after(until)
+
+    def _submit(self, pool: ThreadPoolExecutor, work: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """In this thread where nothing runs beside it: its errors and Ctrl-C are the user's own."""
+        from pyspark.util import inheritable_thread_target
+
+        if self._width > 1:
+            return pool.submit(inheritable_thread_target(self._session)(work), *arguments)
+        future: Future[Any] = Future()
+        try:
+            future.set_result(work(*arguments))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+    def _run(self, number: int) -> BranchRun:
+        kept = Kept(self._points[number])
+        stop = None if isinstance(self._stop, Halving) else self._stop
+        call = self._ahead.take(number)
+        run = BranchRun(self._session, number, f"{self._name}-{number}", kept, call, self._score, stop)
+        self._runs[number] = run
+        return run
+
+    def _call(self, number: int) -> Any:
+        before, inputs = self._calls[number]
+        found = self._function(*before, **inputs)
+        self._shared.look()
+        return found
+
+    def _over(self, run: BranchRun, future: Future[Any], advance: Advance) -> None:
+        """Its score, or what kept it from one, goes into the choice."""
+        number, error = run.number, future.exception()
+        if isinstance(error, Ended):
+            self._stopped(run, advance)
+            return
+        del self._runs[number]
+        self.seconds[number] = run.seconds
+        if error is None:
+            try:
+                outcome = self._choose.scored(number, future.result())
+                self.scores[number] = float(future.result())
+                self._kept[number] = run.kept
+            except ExploreError as none:
+                error = none
+        if error is not None:
+            if not isinstance(error, Exception):
+                raise error
+            run.end()
+            outcome = self._choose.failed(number)
+            if self._choose.state(number) == "failed":
+                self.errors[number] = error
+                self.why[number] = f"{type(error).__name__}: {error}".splitlines()[0]
+                log.warning("the branch %s failed: %s", self._choose.space.label(number), self.why[number])
+        self._act(outcome, advance)
+
+    def _stopped(self, run: BranchRun, advance: Advance) -> None:
+        del self._runs[run.number]
+        self.seconds[run.number] = run.seconds
+        self.why[run.number] = f"after round {run.rounds[-1][0]}, with {run.rounds[-1][1]:.6g}"
+        run.end()
+        self._act(self._choose.stopped(run.number), advance)
+
+    def _act(self, outcome: Outcome, advance: Advance) -> None:
+        if outcome.contradiction:
+            log.warning("%s", outcome.contradiction)
+        for number in outcome.revived:
+            self.why.pop(number, None)
+        for number in outcome.pruned:
+            self.why[number] = "could not be chosen any more"
+        for number in outcome.cancel:
+            self.why[number] = "could not be chosen any more, and was cancelled"
+            cancel(self._session, self._runs[number].tag)
+        self._end(outcome.discard)
+        advance(1 + len(outcome.pruned) - len(outcome.revived), self._best())
+
+    def _end(self, numbers: Iterable[int]) -> None:
+        """What is held for them is dropped. Two branches with one plan have one copy, which the other one keeps."""
+        for number in list(numbers):
+            run, kept = self._runs.pop(number, None), self._kept.pop(number, None)
+            if run is not None:
+                cancel(self._session, run.tag)
+                run.end()
+            if kept is None or kept.held is None:
+                continue
+            for other in self._kept.values():
+                if other.held is None and other.value.sameSemantics(kept.held):
+                    other.held, kept.held = kept.held, None
+                    break
+            kept.release()
+
+    def _open(self) -> list[int]:
+        return [number for number in range(len(self._points)) if self._choose.state(number) == "open"]
+
+    def _best(self) -> str:
+        chosen = self._choose.chosen() if self.scores else ()
+        return f"branches, best {self.scores[chosen[0]]:.6g}" if chosen else "branches"
+
+    def _idle_width(self, run: BranchRun) -> int:
+        """How many such branches keep the cores busy."""
+        if not jvm.is_classic(self._session) or run.seconds <= 0:
+            return 1
+        context = self._session.sparkContext
+        busy = jvm.task_seconds(context, run.tag) / (run.seconds * context.defaultParallelism)
+        # Where no job ran, the work is Python's, of which one thread runs at a time.
+        return 1 if busy <= 0 or busy >= IDLE else min(context.defaultParallelism, MOST_AT_ONCE, round(1 / busy))
+
+
+class _Ahead:
+    """Plans of branches that have yet to run: called for before their turn where calling runs nothing.
+
+    :param wanted: False where they cannot be told
+    """
+
+    def __init__(self, session: SparkSession, call: Callable[[int], Any], wanted: bool) -> None:
+        self._session, self._call = session, call
+        self._wanted = wanted and jvm.is_classic(session)
+        self._tag = f"explore-plans-{next(_NUMBERS)}"
+        self._called: dict[int, Callable[[], Any]] = {}
+
+    def take(self, number: int) -> Callable[[], Any]:
+        """The branch's function, or what it returned, or raised, already."""
+        return self._called.pop(number, None) or partial(self._call, number)
+
+    def tell(self, numbers: Sequence[int]) -> None:
+        """The planner knows then what will be computed again, and keeps it until its last use."""
+        from pyspark.sql import DataFrame
+
+        if not self._wanted or len(numbers) < 2 or not self._called.keys().isdisjoint(numbers):
+            return
+        frames: list[DataFrame] = []
+        with tagged(self._session, self._tag):
+            for number in numbers[:AHEAD]:
+                found = self._call_now(number)
+                if not isinstance(found, DataFrame) or jvm.jobs(self._session.sparkContext, self._tag):
+                    # Calling does the work: each has its turn.
+                    self._wanted = isinstance(found, Exception)
+                    if not self._wanted:
+                        return
+                else:
+                    frames.append(found)
+        jvm.announce_json(self._session, frames)
+
+    def end(self) -> None:
+        if jvm.is_classic(self._session):
+            jvm.announce_json(self._session, [])
+
+    def _call_now(self, number: int) -> Any:
+        try:
+            found = self._call(number)
+        except Exception as error:
+            self._called[number] = partial(_raise, error)
+            return error
+        self._called[number] = lambda: found
+        return found
+
+
+class _SharedState:
+    """Lists, dictionaries, sets and arrays that a function sees beside its arguments: branches that change them depend
+    on their order."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._before = dict(self._seen())
+
+    def look(self) -> None:
+        """Warns, once a name, of what has changed."""
+        for name, now in self._seen():
+            if self._before.get(name) not in (None, now):
+                log.warning(
+                    "a branch modifies %r, which branches share: results depend on which of them run. "
+                    "Hint: a copy of it in the function",
+                    name,
+                )
+                del self._before[name]
+
+    def _seen(self) -> Iterator[tuple[str, bytes]]:
+        with suppress(TypeError, ValueError):  # a built-in function, or one with a cell that is not filled yet
+            found = inspect.getclosurevars(self._function)
+            for name, value in {**found.globals, **found.nonlocals}.items():
+                if isinstance(value, list | dict | set | bytearray):
+                    with suppress(Exception):  # what cannot be pickled is not compared
+                        yield name, pickle.dumps(value)
+
+
+def _session() -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.getActiveSession()
+    if session is None:
+        raise ExploreError("Found no running Spark session. Hint: SparkSession.builder.getOrCreate()")
+    return session
+
+
+def _raise(error: Exception) -> Any:
+    raise error

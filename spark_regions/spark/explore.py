@@ -1,0 +1,267 @@
+"""`explore` and `choose`: a family of DataFrame programs, of which the best are kept (Meta-Dataflows §3)."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType, TracebackType
+from typing import TYPE_CHECKING, Any
+
+from spark_regions.errors import ExploreError
+from spark_regions.explore.bounds import Shapes
+from spark_regions.explore.choose import Choose
+from spark_regions.explore.halving import Halving
+from spark_regions.explore.model import gaussian_process
+from spark_regions.explore.select import Selection, maximum
+from spark_regions.explore.space import Point, Space, points, product
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from spark_regions.spark.branch_run import Kept, Score, Stop
+
+__all__ = ["Branch", "Branches", "Chosen", "Exploration", "explore"]
+
+_COLUMNS = ("branch", "parameters", "score", "seconds", "state", "why")
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """What became of one branch.
+
+    :param score: None where it was never scored
+    :param seconds: it ran; 0 where it did not
+    :param state: kept, discarded, pruned, stopped, failed, running or open
+    :param why: of that state, in words
+    """
+
+    number: int
+    parameters: Mapping[str, Any]
+    score: float | None
+    seconds: float
+    state: str
+    why: str = ""
+    error: BaseException | None = None
+
+    def cells(self) -> tuple[str, ...]:
+        """As text, by `_COLUMNS`."""
+        given = ", ".join(f"{name}={_short(value)}" for name, value in self.parameters.items())
+        score = "" if self.score is None else f"{self.score:.6g}"
+        return str(self.number), given, score, f"{self.seconds:.2f}", self.state, self.why
+
+
+class Branches(list[Branch]):
+    """In the order of the space; a terminal and a notebook show a table."""
+
+    def __repr__(self) -> str:
+        rows = [_COLUMNS, *(each.cells() for each in self)]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(_COLUMNS))]
+        return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows)
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{name}</th>" for name in _COLUMNS)
+        rows = ("".join(f"<td>{html.escape(cell)}</td>" for cell in each.cells()) for each in self)
+        return f"<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
+
+
+class Chosen:
+    """What `choose` kept. Its DataFrames stay in memory or on disk until `release`, or the end of a `with` block.
+
+    :ivar branches: all of them, with what became of each and why
+    :ivar interrupted: by Ctrl-C; what is kept is the choice among those scored until then
+    """
+
+    def __init__(self, branches: Branches, kept: Sequence[Kept], interrupted: bool = False) -> None:
+        self.branches = branches
+        self.interrupted = interrupted
+        self._kept = tuple(kept)
+
+    @property
+    def values(self) -> list[Any]:
+        """What the kept branches returned, in the order of the space."""
+        return [each.value for each in self._kept]
+
+    @property
+    def frames(self) -> list[DataFrame]:
+        """
+        :raises ExploreError: they returned no DataFrames
+        """
+        from pyspark.sql import DataFrame
+
+        for value in self.values:
+            if not isinstance(value, DataFrame):
+                raise ExploreError(f"Found branches that return {type(value).__name__}. Hint: .values")
+        return self.values
+
+    @property
+    def value(self) -> Any:
+        """
+        :raises ExploreError: another number of branches than one was kept
+        """
+        return self._one().value
+
+    @property
+    def frame(self) -> DataFrame:
+        """
+        :raises ExploreError: another number of branches than one was kept, or it returned no DataFrame
+        """
+        self._one()
+        return self.frames[0]
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """
+        :raises ExploreError: another number of branches than one was kept
+        """
+        return self._one().parameters
+
+    def explore(self, points: Sequence[Point] | None = None, /, **choices: Iterable[Any]) -> _Explore:
+        """Goes on from each kept branch: the function's first argument is what that branch returned (fig. 3c)."""
+        return _Explore(_space(points, choices), self._kept)
+
+    def release(self) -> None:
+        """What the kept branches hold is dropped; their DataFrames can still be used, and are computed again."""
+        for each in self._kept:
+            each.release()
+
+    def __enter__(self) -> Chosen:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+    def __repr__(self) -> str:
+        return repr(self.branches)
+
+    def _repr_html_(self) -> str:
+        return self.branches._repr_html_()
+
+    def _one(self) -> Kept:
+        if len(self._kept) != 1:
+            raise ExploreError(f"Found {len(self._kept)} kept branches, expected one. Hint: .frames or .values")
+        return self._kept[0]
+
+
+class Exploration:
+    """A function over a space of parameters. Nothing has run yet."""
+
+    def __init__(self, function: Callable[..., Any], space: Sequence[Mapping[str, Any]], outer: Sequence[Kept]) -> None:
+        self._function = function
+        self._inner = tuple(space)
+        self._outer = tuple(outer)
+
+    def __len__(self) -> int:
+        """Branches."""
+        return len(self._inner) * max(len(self._outer), 1)
+
+    def choose(
+        self,
+        score: Score | Column | None = None,
+        select: Selection = maximum,
+        *,
+        shape: Shapes | None = None,
+        order: str = "given",
+        parallel: int | None = None,
+        seed: int | None = None,
+        stop: Halving | Stop | None = None,
+        progress: bool | None = None,
+    ) -> Chosen:
+        """Runs the branches and keeps those that are selected. A loser's data is dropped as soon as it has lost, and
+        what can no longer win is not run, or is cancelled (table 1).
+
+        :param score: of what a branch returned (definition 3.3's φ); a Column is aggregated over the branch's rows; not
+            needed where the function is a generator of (round, score)
+        :param select: `top`, `minimum`, `maximum`, `threshold`, `interval`, `mode`, or a `Selection` of your own
+        :param shape: of the scores over the choices: "monotone", "convex" (one valley), `bounded(low, high)`, or one
+            of these for a choice by name; scores that contradict it are told, and all branches run
+        :param order: given, sorted, random, binary, or model: a regression over parameters and scores so far
+        :param parallel: branches at a time; by default as many as keep the cores busy
+        :param seed: of order random and model
+        :param stop: ends iterative branches: `halving(eta)`, or a function of their (round, score) pairs so far
+        :param progress: a bar on stderr; by default only on a terminal or in a notebook
+
+        Errors: `ExploreError` for bad values, before anything runs; for a score that is none; and where all branches
+        fail, with the error of the first as its cause. One branch that fails does not end the others.
+        """
+        from spark_regions.spark.branches import Runner
+
+        given, calls = self._branches()
+        choose = Choose(Space(given), select, shape=shape, order=order, seed=seed, predict=gaussian_process)
+        runner = Runner(self._function, given, calls, choose, score, stop)
+        kept = runner.run(parallel, progress)
+        branches = Branches(
+            Branch(
+                number,
+                point,
+                runner.scores.get(number),
+                runner.seconds.get(number, 0.0),
+                choose.state(number),
+                runner.why.get(number, ""),
+                runner.errors.get(number),
+            )
+            for number, point in enumerate(given)
+        )
+        return Chosen(branches, kept, runner.interrupted)
+
+    def _branches(self) -> tuple[tuple[Mapping[str, Any], ...], tuple[tuple[tuple[Any, ...], Mapping[str, Any]], ...]]:
+        """The parameters of each branch, and what its function is called with."""
+        if not self._outer:
+            return self._inner, tuple(((), point) for point in self._inner)
+        both = [
+            (MappingProxyType({**kept.parameters, **point}), ((kept.value,), point))
+            for kept in self._outer
+            for point in self._inner
+        ]
+        return tuple(point for point, _ in both), tuple(call for _, call in both)
+
+
+class _Explore:
+    """Waits for its function; also a decorator."""
+
+    def __init__(self, space: Sequence[Mapping[str, Any]], outer: Sequence[Kept] = ()) -> None:
+        for kept in outer:
+            for point in space:
+                known = sorted(kept.parameters.keys() & point.keys())
+                if known:
+                    raise ExploreError(
+                        f"Found the choice {known[0]!r} again in an inner scope. Hint: another name for it"
+                    )
+        self._space = space
+        self._outer = outer
+
+    def __call__(self, function: Callable[..., Any]) -> Exploration:
+        if not callable(function):
+            raise ExploreError(f"Found {function!r}, expected a function. Hint: explore(t=[1, 2])(lambda t: …)")
+        return Exploration(function, self._space, self._outer)
+
+    def __iter__(self) -> Iterator[Any]:
+        raise ExploreError("Found no function. Hint: explore(t=[1, 2])(lambda t: …)")
+
+
+def explore(points: Sequence[Point] | None = None, /, **choices: Iterable[Any]) -> _Explore:
+    """A family of DataFrame programs: a function for every combination of the choices. Nothing runs before `choose`.
+
+    >>> len(explore(t=[1.5, 2.0], k=["gauss", "tophat"])(lambda t, k: None))
+    4
+
+    :param points: `points([...])`, dictionaries, in place of a product of choices
+
+    Errors: `ExploreError`: no choices, one without values or with the same value twice, points of different names.
+    """
+    return _Explore(_space(points, choices))
+
+
+def _space(given: Sequence[Point] | None, choices: Mapping[str, Iterable[Any]]) -> tuple[Mapping[str, Any], ...]:
+    if given is None:
+        return product(choices)
+    if choices:
+        raise ExploreError(f"Found points and the choices {', '.join(choices)}, expected either. Hint: points([...])")
+    return points(given)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."

@@ -1,0 +1,129 @@
+"""Cross-validation with what settings share done once: pyspark.ml's metrics and models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pyspark.ml import Pipeline, PipelineModel, tuning
+from pyspark.ml.classification import LogisticRegression
+from pyspark.ml.evaluation import BinaryClassificationEvaluator
+from pyspark.ml.feature import MinMaxScaler, StringIndexer, VectorAssembler
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import spark_regions as sr
+from spark_regions.ml import CrossValidator, TrainValidationSplit
+from tests.harness.session import sibling
+from tests.spark.test_explore import held
+from tests.spark.test_same_rows import OFF
+
+pytestmark = pytest.mark.spark
+
+
+class Tuned:
+    """A pipeline whose last stage has three settings, or whose scaler has two as well."""
+
+    def __init__(self) -> None:
+        indexer = StringIndexer(inputCol="kind", outputCol="index")
+        assembler = VectorAssembler(inputCols=["x", "y", "index"], outputCol="raw")
+        scaler = MinMaxScaler(inputCol="raw", outputCol="features")
+        self.regression = LogisticRegression(maxIter=4)
+        self.prepared = Pipeline(stages=[indexer, assembler, scaler])
+        self.pipeline = Pipeline(stages=[indexer, assembler, scaler, self.regression])
+        builder = tuning.ParamGridBuilder
+        self.last = builder().addGrid(self.regression.regParam, [0.0, 0.1, 2.0]).build()
+        self.both = builder().addGrid(scaler.max, [1.0, 3.0]).addGrid(self.regression.regParam, [0.0, 2.0]).build()
+
+    def given(self, **more: Any) -> dict[str, Any]:
+        return {
+            "estimator": self.pipeline,
+            "estimatorParamMaps": self.last,
+            "evaluator": BinaryClassificationEvaluator(),
+            "seed": 5,
+        } | more
+
+
+@pytest.fixture
+def tuned(spark: SparkSession) -> Tuned:
+    return Tuned()
+
+
+@pytest.fixture(scope="module")
+def rows(spark: SparkSession) -> Iterator[DataFrame]:
+    numbers = sibling(spark, OFF).range(0, 300, 1, 2)
+    yield numbers.select(
+        F.concat(F.lit("k"), F.col("id") % 3).alias("kind"),
+        (F.col("id") * 37 % 101).cast("double").alias("x"),
+        (F.col("id") * 53 % 89).cast("double").alias("y"),
+        ((F.col("id") * 37 % 101 + F.col("id") * 7 % 31) > 60).cast("double").alias("label"),
+        (F.col("id") % 7 % 3).cast("int").alias("fold"),
+    )
+
+
+@pytest.mark.parametrize("grid", ["last", "both"])
+@pytest.mark.parametrize("fold", ["", "fold"])
+def test_cross_validation_is_pysparks(spark: SparkSession, rows: DataFrame, tuned: Tuned, grid: str, fold: str) -> None:
+    before = held(spark)
+    given = tuned.given(estimatorParamMaps=getattr(tuned, grid), numFolds=3, collectSubModels=True, parallelism=2)
+    given |= {"foldCol": fold} if fold else {}
+    theirs, ours = tuning.CrossValidator(**given), CrossValidator(**given)
+    expected, found = theirs.fit(rows), ours.fit(rows)
+    assert found.avgMetrics == expected.avgMetrics
+    assert found.stdMetrics == expected.stdMetrics
+    assert len(set(found.avgMetrics)) > 1, "vacuous: all settings are alike"
+    assert found.bestModel.stages[-1].coefficients == expected.bestModel.stages[-1].coefficients
+    assert [len(models) for models in found.subModels] == [len(getattr(tuned, grid))] * 3
+    for mine, other in zip(found.subModels, expected.subModels, strict=True):
+        for model, same in zip(mine, other, strict=True):
+            assert isinstance(model, PipelineModel)
+            assert model.stages[-1].coefficients == same.stages[-1].coefficients
+    predicted = [row.prediction for row in found.transform(rows).select("prediction").collect()]
+    assert predicted == [row.prediction for row in expected.transform(rows).select("prediction").collect()]
+    assert held(spark) == before
+
+
+def test_a_split_is_pysparks(spark: SparkSession, rows: DataFrame, tuned: Tuned) -> None:
+    before = held(spark)
+    given = tuned.given(trainRatio=0.7)
+    expected, found = tuning.TrainValidationSplit(**given).fit(rows), TrainValidationSplit(**given).fit(rows)
+    assert found.validationMetrics == expected.validationMetrics
+    assert found.bestModel.stages[-1].coefficients == expected.bestModel.stages[-1].coefficients
+    assert held(spark) == before
+
+
+def test_an_estimator_that_is_no_pipeline(rows: DataFrame, tuned: Tuned) -> None:
+    prepared = tuned.prepared.fit(rows).transform(rows)
+    given = tuned.given(estimator=tuned.regression)
+    assert CrossValidator(**given).fit(prepared).avgMetrics == tuning.CrossValidator(**given).fit(prepared).avgMetrics
+
+
+def test_what_settings_share_is_fitted_once_a_fold(
+    rows: DataFrame, tuned: Tuned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fitted: list[str] = []
+    fit = StringIndexer._fit
+
+    def counted(self: StringIndexer, dataset: DataFrame) -> Any:
+        fitted.append(self.uid)
+        return fit(self, dataset)
+
+    monkeypatch.setattr(StringIndexer, "_fit", counted)
+    CrossValidator(**tuned.given(numFolds=2)).fit(rows)
+    # Of each fold, and of the chosen setting.
+    assert len(fitted) == 3
+
+
+def test_the_worst_settings_are_given_up(rows: DataFrame, tuned: Tuned) -> None:
+    given = tuned.given(numFolds=3, collectSubModels=True)
+    whole = CrossValidator(**given).fit(rows)
+    found = CrossValidator(**given).setStop(sr.halving(3)).fit(rows)
+    assert [len(models) for models in found.subModels] == [3, 1, 1]
+    # One setting had all folds.
+    assert len(set(found.avgMetrics) & set(whole.avgMetrics)) == 1
+    assert found.bestModel.stages[-1].getRegParam() == max(zip(found.stdMetrics, (0.0, 0.1, 2.0), strict=True))[1]
+
+
+def test_it_is_reachable_from_the_module() -> None:
+    assert sr.ml.CrossValidator is CrossValidator  # type: ignore[attr-defined]
