@@ -13,13 +13,15 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+import spark_regions
 from tests.harness.processes import ROOT
-from tests.harness.session import ENGINE, NewDecisions, decisions, routes, settle, sibling, spark_session
+from tests.harness.session import ENGINE, NewDecisions, decisions, routes, settle, sibling, spark_session, status
 from tests.platforms.test_engine import until
 from tests.spark.test_same_rows import OFF
 from tests.tpc.rows import difference, outcome
@@ -193,6 +195,33 @@ def test_a_collect_needs_no_job(routed: SparkSession) -> None:
         assert list(context.statusTracker().getJobIdsForGroup("routed")) == []
     finally:
         context.setLocalProperty("spark.jobGroup.id", None)
+
+
+def test_what_was_expected_of_a_part_and_what_it_took_is_told(
+    spark: SparkSession, routed: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run() -> dict[str, Any]:
+        actions = [each for decision in spark_regions.decisions(routed) for each in decision["actions"]]
+        return dict([each["engine"] for each in actions if each["kind"] == "route"][-1])
+
+    text = "SELECT k, p, count(*) AS n FROM facts GROUP BY k, p"
+    routed.sql(text).explain()
+    assert [each is None for each in run().values()] == [False] * 3 + [True] * 3, "it has not run"
+    before = int(status(spark)["engine.statements"])
+    frame = routed.sql(text)
+    rows = len(frame.collect())
+    settle(spark)
+    took = run()
+    assert min(took["predictedSeconds"], took["predictedRows"], took["predictedBytes"]) > 0
+    assert took["measuredRows"] == rows
+    assert 0 < took["measuredSeconds"] < 10
+    assert took["measuredBytes"] > rows
+    told = [each["engine"] for each in decisions(spark) if each["kind"] == "route"][-1]
+    assert list(told) == list(took.values())
+    frame.explain()
+    assert f"; took {took['measuredSeconds']:.2f} s, {rows} rows" in capsys.readouterr().out
+    assert int(status(spark)["engine.statements"]) == before + 1
+    assert "Another engine took" in str(spark_regions.report(spark))
 
 
 def test_results_go_into_other_queries_and_files(

@@ -2,6 +2,9 @@ package org.apache.spark.sql.regions.ui.pages
 
 import java.util.{Date, UUID}
 
+import com.fasterxml.jackson.databind.JsonNode
+import com.fasterxml.jackson.databind.node.ObjectNode
+
 import org.apache.spark.{JobExecutionStatus, SparkConf}
 import org.apache.spark.scheduler.SparkListenerEvent
 import org.apache.spark.sql.execution.ui.{SQLAppStatusStore, SQLExecutionUIData}
@@ -95,6 +98,18 @@ class ExecutionsSuite extends munit.FunSuite {
       row(11).get("sinceStart").asDouble >= 5 && row(11).get("seconds").isNull && !row(11).get("counted").asBoolean)
     assertEquals(row(12).get("error").asText, "[DIVIDE_BY_ZERO] Division by zero.")
     assertEquals(row(14).get("done").toString, """{"load":2}""")
+  }
+
+  test("a part that another engine computed: as expected, and as it ran") {
+    val event = decided(15, 9)
+    event.decision.get("actions").get(0).asInstanceOf[ObjectNode].put("kind", "route")
+      .set[JsonNode]("engine", Frames.json.readTree("""{"predictedSeconds":0.5,"measuredSeconds":null}"""))
+    def engine() = facts.execution(Some(9), None).at("/queries/0/decisions/0/actions/0/engine/measuredSeconds")
+    told(event)
+    assert(engine().isNull)
+    val statements = """[{"query":15,"node":0,"engine":{"predictedSeconds":0.5,"measuredSeconds":0.25}}]"""
+    told(ran(15, 9, "[15]").copy(statements = Frames.json.readTree(statements)))
+    assertEquals(engine().asDouble, 0.25)
   }
 
   test("an entry knows the last queries that read it") {
