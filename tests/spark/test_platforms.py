@@ -409,10 +409,12 @@ def hang(folder: str) -> None:
     print("it was given up")
 
 
-def apart(function: Callable[[str], None], folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """In a process of its own."""
-    code = f"import sys; from tests.spark.test_platforms import {function.__name__} as run; run(sys.argv[1])"
-    command = [sys.executable, "-c", code, str(folder)]
+def apart(
+    function: Callable[[str], None], folder: Path, *more: str, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """In a process of its own, with further arguments on its command line."""
+    code = f"import sys; from {function.__module__} import {function.__name__} as run; run(sys.argv[1])"
+    command = [sys.executable, "-c", code, str(folder), *more]
     return subprocess.run(command, cwd=ROOT, env=os.environ | environment, capture_output=True, text=True)
 
 

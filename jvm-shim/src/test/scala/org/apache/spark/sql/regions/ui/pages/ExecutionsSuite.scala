@@ -115,6 +115,6 @@ class ExecutionsSuite extends munit.FunSuite {
   test("an entry knows the last queries that read it") {
     val entry = facts.cache.get("entries").get(0)
     val readers = (0 until entry.get("readBy").size).map(i => entry.get("readBy").get(i).get("query").asLong)
-    assertEquals((entry.get("entry").asText, readers), ("e1", Seq(13L, 12L, 3L)))
+    assertEquals((entry.get("entry").asText, readers), ("e1", Seq(15L, 13L, 12L, 3L)))
   }
 }
