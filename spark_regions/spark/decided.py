@@ -81,8 +81,8 @@ def as_decisions(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 "reason": row.get("code"),
             }
             saved = {f"{how}Seconds": row.get(f"{how}_seconds") for how in ("measured", "estimated")}
-            more |= {"engine": _engine(row), "ran": execution is not None}
-            decision["actions"].append({**told, **more, **saved})
+            more |= saved | {"engine": _engine(row), "ran": execution is not None}
+            decision["actions"].append({**told, **more})
     return [*whole, *found.values()]
 
 

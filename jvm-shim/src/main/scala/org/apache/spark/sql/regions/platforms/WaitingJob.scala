@@ -27,16 +27,11 @@ private[platforms] final class WaitingJob(sc: SparkContext, name: String) {
   val afterNanos: Long = (if (sc.isLocal) 250.millis else 1.second).toNanos
 
   /** Starts it, if it is not there yet. */
-  def begin(): Unit = if (job.isEmpty) {
-    if (sc.isLocal) {
-      WaitingJob.open.put(number, new CountDownLatch(1))
-      job = Some(submitted(sc.parallelize(Seq(number), 1)))
-    } else if (!Utils.isDynamicAllocationEnabled(sc.conf)) job = Some(submitted(new Unplaced(sc)))
-  }
-
-  private def submitted(rdd: RDD[Long]): SimpleFutureAction[Unit] = {
+  def begin(): Unit = if (job.isEmpty && (sc.isLocal || !Utils.isDynamicAllocationEnabled(sc.conf))) {
+    if (sc.isLocal) WaitingJob.open.put(number, new CountDownLatch(1))
+    val one: RDD[Long] = if (sc.isLocal) sc.parallelize(Seq(number), 1) else new Unplaced(sc)
     val waited = (numbers: Iterator[Long]) => numbers.foreach(WaitingJob.await)
-    sc.submitJob(rdd.setName(name), waited, Seq(0), (_: Int, _: Unit) => (), ())
+    job = Some(sc.submitJob(one.setName(name), waited, Seq(0), (_: Int, _: Unit) => (), ()))
   }
 
   /** Why it was cancelled, if so; Spark itself ends a job that has waited for cores in vain. */
@@ -68,6 +63,10 @@ private object WaitingJob {
 
   /** Its task may have found no core yet. */
   private val atMost = 1.second
+
+  /** More than a cluster has cores. */
+  private[platforms] val unplaced: Array[Partition] =
+    Array.tabulate(1 << 17)(i => new Partition { override def index: Int = i })
 }
 
 /**
@@ -76,13 +75,6 @@ private object WaitingJob {
  */
 private final class Unplaced(sc: SparkContext) extends RDD[Long](sc, Nil) {
   override private[spark] def isBarrier(): Boolean = true
-  override protected def getPartitions: Array[Partition] = Unplaced.all
+  override protected def getPartitions: Array[Partition] = WaitingJob.unplaced
   override def compute(split: Partition, context: TaskContext): Iterator[Long] = Iterator.empty
-}
-
-private object Unplaced {
-  private final case class Part(index: Int) extends Partition
-
-  /** More than a cluster has cores. */
-  val all: Array[Partition] = Array.tabulate(1 << 17)(Part(_))
 }

@@ -29,13 +29,9 @@ object DecisionsTable {
     .add("estimated_seconds", DoubleType)
     .add(
       "engine",
-      new StructType()
-        .add("predicted_seconds", DoubleType)
-        .add("predicted_rows", DoubleType)
-        .add("predicted_bytes", DoubleType)
-        .add("measured_seconds", DoubleType)
-        .add("measured_rows", LongType)
-        .add("measured_bytes", LongType)
+      StructType.fromDDL(
+        "predicted_seconds DOUBLE, predicted_rows DOUBLE, predicted_bytes DOUBLE, " +
+          "measured_seconds DOUBLE, measured_rows LONG, measured_bytes LONG")
     )
 
   /**
