@@ -49,6 +49,7 @@ BENCHMARKS = {
     "engines_tpcds": "engines",
     "engines_tpch": "engines",
     "engines_tpch_cold": "engines",
+    "unrouted": "engines",
 }
 """Each with the module that has it among others; empty: one of its own name."""
 
@@ -130,6 +131,7 @@ HEADLINES: dict[str, tuple[tuple[str, str, str], ...]] = {
     "engines_tpcds": ENGINES,
     "engines_tpch": ENGINES,
     "engines_tpch_cold": ENGINES,
+    "unrouted": (("beyond_2_ms", "queries that pay more than 2 ms for engines that cannot take them", "none"),),
     "pipeline": PIPELINE,
     "growing_pipeline": PIPELINE,
     "batch": (("run_over_one_by_one", "run([8 writes]) / the same one by one", ""),),

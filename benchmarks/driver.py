@@ -47,6 +47,12 @@ def register(spark: SparkSession, tables: Mapping[str, str]) -> Answer:
     return {}
 
 
+def python_function(spark: SparkSession, name: str) -> Answer:
+    """A function of SQL that Python computes."""
+    spark.udf.register(name, lambda value: value + 1, "long")
+    return {}
+
+
 def query(spark: SparkSession, text: str, confs: Mapping[str, str] = {}) -> Answer:
     """Seconds from the text to the rows, and those until everything that the query left behind is done.
 
@@ -188,7 +194,7 @@ def _decisions(spark: SparkSession, limit: int = 30) -> list[Answer]:
 
 TASKS: dict[str, Callable[..., Answer]] = {
     function.__name__: function
-    for function in (register, query, tasks, groups, plan, shape, status, last_decision, decided)
+    for function in (register, python_function, query, tasks, groups, plan, shape, status, last_decision, decided)
 }
 
 

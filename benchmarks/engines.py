@@ -13,11 +13,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from statistics import median, quantiles
 from typing import Any
 
 from benchmarks.measure import Options, benchmarks_main
 from benchmarks.queries import DRIVER_MEMORY, WARM_SCALE
-from benchmarks.turns import Answer, Driver, asked, drivers, process, texts
+from benchmarks.turns import Answer, Driver, asked, drivers, in_turn, process, sides, texts
 from examples import data
 
 OTHERS = ("sail", "duckdb")
@@ -153,6 +154,89 @@ def engines_tpch_cold(options: Options) -> Answer:
     return _passes(options, data.tpch_queries(), data.tpch, warm=False)
 
 
+UNROUTED: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "a Python function on top": (
+        "SELECT k, plus_one(n) FROM (SELECT l_suppkey AS k, count(*) AS n FROM lineitem GROUP BY 1)",
+        {},
+    ),
+    "an expression that is not in the table": (
+        "SELECT sha1(l_comment), count(*) FROM lineitem WHERE l_orderkey < 99 GROUP BY 1",
+        {},
+    ),
+    "an operator that is not in the table": (
+        "SELECT w, count(*) FROM (SELECT explode(split(n_comment, ' ')) AS w FROM nation) GROUP BY 1",
+        {},
+    ),
+    "a join of what is not in the table": (
+        "SELECT o_orderpriority, count(*) FROM orders JOIN customer ON o_custkey = c_custkey "
+        "WHERE sha1(c_name) > '8' AND sha1(o_comment) > '8' GROUP BY 1",
+        {},
+    ),
+    "files of text": ("SELECT length(value), count(*) FROM text.`{text}` GROUP BY 1", {}),
+    "floating-point sums": ("SELECT l_suppkey, sum(double(l_quantity)) FROM lineitem GROUP BY 1", {}),
+    "inputs that are too large": ("SELECT l_suppkey, count(*) FROM lineitem GROUP BY 1", {"maxInputBytes": "1"}),
+    "a result that is too large, of six tables": (
+        "SELECT n_name, year(o_orderdate), sum(l_extendedprice * (1 - l_discount)) "
+        "FROM lineitem, orders, customer, supplier, nation, region "
+        "WHERE l_orderkey = o_orderkey AND o_custkey = c_custkey AND l_suppkey = s_suppkey "
+        "AND s_nationkey = n_nationkey AND n_regionkey = r_regionkey AND r_name = 'ASIA' GROUP BY 1, 2 ORDER BY 1, 2",
+        {"maxResultBytes": "1"},
+    ),
+}
+"""What keeps small queries in Spark, with settings of `spark.regions.platforms`."""
+MOST_MILLIS = 2.0
+WARM_UPS = 10
+
+
+def unrouted(options: Options) -> Answer:
+    """What queries that stay in Spark pay for other engines: each in turn with and without, in one process."""
+    with sides({"ours": OFF}, data.tpch(WARM_SCALE, options.data), DRIVER_MEMORY) as found:
+        driver = found["ours"]
+        driver.ask("python_function", name="plus_one")
+        answers = {
+            name: _pairs(driver, text.format(text=data.__file__), confs, options.rounds)
+            for name, (text, confs) in UNROUTED.items()
+        }
+    beyond = {name for name, each in answers.items() if max(each["millis"], each["laps"]) > MOST_MILLIS}
+    return {"beyond_2_ms": sorted(beyond), "queries": answers}
+
+
+def _pairs(driver: Driver, text: str, confs: Mapping[str, str], rounds: int) -> Answer:
+    """Milliseconds by the median of the differences within pairs."""
+    settings = {f"spark.regions.platforms.{name}": value for name, value in confs.items()}
+    seconds: dict[str, list[float]] = {"auto": [], "off": []}
+    laps: dict[str, list[Mapping[str, float]]] = {"auto": [], "off": []}
+    codes: Counter[str] = Counter()
+    routed = 0
+    for number in range(-WARM_UPS, rounds):
+        for side in in_turn(("auto", "off"), number):
+            answer = driver.ask("query", text=text, confs=settings | {"spark.regions.platforms": side})
+            did = driver.ask("last_decision")
+            if number >= 0:
+                seconds[side].append(answer["seconds"])
+                laps[side].append(did.get("laps", {}))
+                routed += _routed(did) != "not"
+                codes.update(each["code"] for each in did.get("declines", ()) if side == "auto")
+    for name in settings:
+        driver.ask("query", text=f"RESET {name}")
+
+    def more(name: str) -> list[float]:
+        return [a.get(name, 0.0) - b.get(name, 0.0) for a, b in zip(laps["auto"], laps["off"], strict=True)]
+
+    both = [typed + planner for typed, planner in zip(more("typed"), more("planner"), strict=True)]
+    pairs = [1e3 * (auto - off) for auto, off in zip(seconds["auto"], seconds["off"], strict=True)]
+    return {
+        "millis": round(median(pairs), 2),
+        "quarters": [round(each, 2) for each in quantiles(pairs, n=4)],
+        "laps": round(median(both), 2),
+        "typed": round(median(more("typed")), 2),
+        "planner": round(median(more("planner")), 2),
+        "millis_off": round(1e3 * median(seconds["off"]), 1),
+        "routed": routed,
+        "declines": dict(codes.most_common(5)),
+    }
+
+
 if __name__ == "__main__":
-    each = {engines_tpcds: 2, engines_tpch: 2, engines_tpch_cold: 1}
+    each = {engines_tpcds: 2, engines_tpch: 2, engines_tpch_cold: 1, unrouted: 50}
     benchmarks_main("engines", {function.__name__: (function, rounds) for function, rounds in each.items()})

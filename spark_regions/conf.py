@@ -460,7 +460,8 @@ CONFS: tuple[Conf, ...] = (
         "time",
         "10m",
         "runtime",
-        "After this long another engine is stopped, and Spark runs.",
+        "Longer than that, or than three times what Spark is expected to take (30 s at least), another engine is not "
+        "waited for, and Spark runs.",
         unit="ms",
         minimum=1,
     ),

@@ -147,7 +147,7 @@ _ENGINES = {
     "REBASE_MODES": "The relations are read by different calendars",
     "RESULT_SCHEMA": "Another engine gave columns of other types",
     "CANCELLED": "The statement was cancelled",
-    "DEADLINE": "Another engine took longer than platforms.timeout",
+    "DEADLINE": "Another engine took far longer than Spark was expected to, or than platforms.timeout",
     "ENGINE_ERROR": "Another engine raised an error",
     "ENGINE_OUT_OF_MEMORY": "Another engine has no memory left",
     "ENGINE_DISK_FULL": "Another engine has no room on the disk left",

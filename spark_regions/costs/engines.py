@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from spark_regions.costs.rates import (
+    ENGINE_DEADLINE_FACTOR,
+    ENGINE_DEADLINE_LEAST_SECONDS,
     ENGINE_OVERHEAD_SECONDS,
     ENGINE_READ_BYTES_PER_SECOND,
     ENGINE_RESULT_BYTES_PER_SECOND,
@@ -38,6 +40,17 @@ class EngineRates:
         busy = read_bytes / ENGINE_READ_BYTES_PER_SECOND + rows * ENGINE_SECONDS_PER_ROW
         handed_over = result_bytes / ENGINE_RESULT_BYTES_PER_SECOND
         return self.factor * (busy / max(cores, 1) + handed_over + ENGINE_OVERHEAD_SECONDS)
+
+
+def deadline_seconds(instead_seconds: float) -> float:
+    """After which a statement is given up, the engine's start not counted.
+
+    :param instead_seconds: that Spark is expected to take
+
+    >>> deadline_seconds(0.3), deadline_seconds(60.0)
+    (30.0, 180.0)
+    """
+    return max(ENGINE_DEADLINE_LEAST_SECONDS, ENGINE_DEADLINE_FACTOR * instead_seconds)
 
 
 def engine_rates(learned: Mapping[str, float], platform: str) -> EngineRates:

@@ -67,6 +67,11 @@ ENGINE_SECONDS_PER_ROW = 0.05e-6
 ENGINE_RESULT_BYTES_PER_SECOND = 100e6
 """Of another engine on this machine, by one core, before any statement was seen: its process and a statement; what it
 decodes of Parquet, rows that it moves, sorts or hashes, and what it hands over, which no second core speeds up."""
+ENGINE_DEADLINE_FACTOR = 3.0
+ENGINE_DEADLINE_LEAST_SECONDS = 30.0
+"""A statement is given up after so many times what Spark is expected to take in its place, which the query then takes
+beside that. What Spark is expected to take can be a guess that is far too low, and the machine can be busy: no
+statement has less than so many seconds."""
 
 MIN_BENEFIT_SECONDS = 0.05
 """What a result has to save at least, else it is neither kept nor read."""

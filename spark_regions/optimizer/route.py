@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
 
+from spark_regions.costs.engines import deadline_seconds
 from spark_regions.dag.plan import Plan
 from spark_regions.decision.draft import Draft
 from spark_regions.decision.question import Question
@@ -84,6 +85,7 @@ def _action(question: Question, cut: Cut) -> Route:
         rows=cut.rows,
         bytes=cut.bytes,
         limit_bytes=question.confs.platforms_max_result_bytes,
+        deadline_seconds=deadline_seconds(cut.instead.value),
         finish=statement.finish,
         limit=statement.limit,
         tied=statement.tied,

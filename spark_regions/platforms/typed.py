@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 import msgspec
 
@@ -125,6 +126,7 @@ _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 MAX_PRECISION = 38
 
 
+@lru_cache(1024)
 def decimal_of(data_type: str) -> tuple[int, int] | None:
     """Precision and scale of a decimal type, None of any other.
 

@@ -204,6 +204,8 @@ class EventTotals:
         ended_well = event.get("outcome") == "ok"
         choices = (event.get("saving") or {}).get("choices")
         self.savings.measure(choices or ())
+        for each in event.get("statements") or ():
+            self.savings.statements.add(each.get("engine") or {})
         for number in dict.fromkeys([query, *map(int, event.get("queries") or ())]):
             decision = self._pending.pop(number, None)
             if decision is None:

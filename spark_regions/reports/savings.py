@@ -94,6 +94,25 @@ class Verified:
             self.saved += float(pair.get("saved") or 0.0)
 
 
+@dataclass(slots=True)
+class Statements:
+    """Parts of queries that another engine computed; wall seconds, without its start."""
+
+    count: int = 0
+    predicted_seconds: float = 0.0
+    seconds: float = 0.0
+    rows: int = 0
+    bytes: int = 0
+
+    def add(self, run: Mapping[str, Any]) -> None:
+        """What the shim says of one."""
+        self.count += 1
+        self.predicted_seconds += float(run.get("predictedSeconds") or 0.0)
+        self.seconds += float(run.get("measuredSeconds") or 0.0)
+        self.rows += int(run.get("measuredRows") or 0)
+        self.bytes += int(run.get("measuredBytes") or 0)
+
+
 class Savings:
     """:param predicted: wall seconds by kind of action"""
 
@@ -101,6 +120,7 @@ class Savings:
         self.predicted: defaultdict[str, float] = defaultdict(float)
         self.measured = Measured()
         self.verified = Verified()
+        self.statements = Statements()
 
     def predict(self, kind: str, seconds: float) -> None:
         self.predicted[kind] += max(seconds, 0.0)

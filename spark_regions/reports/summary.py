@@ -12,7 +12,7 @@ from spark_regions.conf import PREFIX
 from spark_regions.reports.candidates import Candidate, best
 from spark_regions.reports.event_totals import READS, WANTED, Application, EventTotals
 from spark_regions.reports.eventlog import events, open_log
-from spark_regions.reports.savings import Measured, Verified
+from spark_regions.reports.savings import Measured, Statements, Verified
 
 SAVING_KINDS = ("load", "recall", "share", "route", "skew")
 """Actions that save in the query at hand; a store or a persist costs now, and saves when it is read."""
@@ -88,6 +88,7 @@ class Report:
     predicted: Mapping[str, float]
     measured: Measured
     verified: Verified
+    statements: Statements
     query_points: tuple[tuple[float, float], ...]
     candidates: tuple[Candidate, ...]
     prices: Prices
@@ -198,6 +199,7 @@ def closed(totals: EventTotals, prices: Prices, notes: list[str] | None = None) 
         predicted=dict(totals.savings.predicted),
         measured=replace(measured, unknown=max(reads - measured.reads - measured.estimated, 0)),
         verified=totals.savings.verified,
+        statements=totals.savings.statements,
         query_points=tuple(totals.query_points),
         candidates=tuple(best(totals.lineages, max(application.cores, 1), lineages)),
         prices=prices.or_of(application.confs),

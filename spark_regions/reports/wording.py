@@ -161,6 +161,9 @@ def _money(report: Report) -> list[tuple[str, str]]:
 
 def _did(report: Report) -> Section:
     rows = [(KINDS.get(kind, kind).capitalize(), f"{count:,}") for kind, count in report.actions.items()]
+    if (ran := report.statements).count:
+        told = f"{ran.seconds:.1f} s, predicted {ran.predicted_seconds:.1f} s; {ran.rows:,} rows, {size(ran.bytes)}"
+        rows.append(("Another engine took", told))
     if report.stored:
         rows.append(
             (

@@ -74,9 +74,15 @@ def as_decisions(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
             decision["declines"].append(told)
         else:
             saving = row.get("predicted_seconds") or 0.0
-            more = {"kind": row["kind"], "entry": row.get("entry"), "savingSeconds": saving, "reason": row.get("code")}
+            more: dict[str, Any] = {
+                "kind": row["kind"],
+                "entry": row.get("entry"),
+                "savingSeconds": saving,
+                "reason": row.get("code"),
+            }
             saved = {f"{how}Seconds": row.get(f"{how}_seconds") for how in ("measured", "estimated")}
-            decision["actions"].append({**told, **more, **saved, "ran": execution is not None})
+            more |= saved | {"engine": _engine(row), "ran": execution is not None}
+            decision["actions"].append({**told, **more})
     return [*whole, *found.values()]
 
 
@@ -84,9 +90,29 @@ def _row(query: str, told: Mapping[str, Any], what: str, seconds: float | None) 
     node = told.get("node")
     at = str(told.get("operator") or "") + (f" ({node})" if node is not None and node >= 0 else "")
     code = str(told.get("code") or "")
-    why = f"{code}: {sentence(code, str(told.get('detail') or ''))}" if code else ""
+    why = f"{code}: {sentence(code, str(told.get('detail') or ''))}{_took(_engine(told))}" if code else ""
     saving = f"{seconds:.2f} s" if seconds is not None and seconds >= 0 else ""
     return query, what, at, str(told.get("entry") or ""), saving, _saved(told), why
+
+
+def _engine(told: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Of a part that another engine computes: what was expected and what it took, from either session's row."""
+    run = told.get("engine")
+    names = [(how, what) for how in ("predicted", "measured") for what in ("seconds", "rows", "bytes")]
+    return run and {how + what.title(): run.get(how + what.title(), run.get(f"{how}_{what}")) for how, what in names}
+
+
+def _took(run: Mapping[str, Any] | None) -> str:
+    """
+    >>> _took({"predictedSeconds": 0.5, "predictedRows": 9.6, "predictedBytes": 80.0, "measuredSeconds": None})
+    ' Predicted 0.50 s, 10 rows, 80 bytes.'
+    """
+    if run is None:
+        return ""
+    told = " Predicted {predictedSeconds:.2f} s, {predictedRows:,.0f} rows, {predictedBytes:,.0f} bytes"
+    if run.get("measuredSeconds") is not None:
+        told += "; took {measuredSeconds:.2f} s, {measuredRows:,} rows, {measuredBytes:,} bytes"
+    return f"{told}.".format(**run)
 
 
 def _saved(told: Mapping[str, Any]) -> str:

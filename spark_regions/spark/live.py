@@ -66,6 +66,9 @@ def report(
         # A stage's decision is told when the stage runs; what became of an entry counts by itself.
         if decision.get("execution") is not None and not decision.get("topic") and decision.get("session") != "":
             totals.count(decision, [int(action.get("node") or 0) for action in decision["actions"] if action["ran"]])
+        for action in decision["actions"]:
+            if (run := action.get("engine")) and run.get("measuredSeconds") is not None:
+                totals.savings.statements.add(run)
         given_up = [action for action in decision["actions"] if action["kind"] == "abandoned"]
         totals.abandoned.update(str(action["reason"]) for action in given_up)
     classic = jvm.is_classic(spark)

@@ -150,6 +150,7 @@ class Route(Record, frozen=True, tag="route", tag_field="kind"):
     :param predicted_seconds: of the statement, with its rows, once the engine runs
     :param rows, bytes: of the result, as expected
     :param limit_bytes: of the result; more is given up
+    :param deadline_seconds: of the statement; what takes longer is given up
     """
 
     node: int
@@ -164,6 +165,7 @@ class Route(Record, frozen=True, tag="route", tag_field="kind"):
     rows: float
     bytes: float
     limit_bytes: Long
+    deadline_seconds: float
     finish: tuple[FinishedFunction, ...] = ()
     limit: Long | None = None
     tied: bool = False

@@ -13,13 +13,15 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+import spark_regions
 from tests.harness.processes import ROOT
-from tests.harness.session import ENGINE, decisions, routes, settle, sibling, spark_session
+from tests.harness.session import ENGINE, NewDecisions, decisions, routes, settle, sibling, spark_session, status
 from tests.platforms.test_engine import until
 from tests.spark.test_same_rows import OFF
 from tests.tpc.rows import difference, outcome
@@ -195,6 +197,33 @@ def test_a_collect_needs_no_job(routed: SparkSession) -> None:
         context.setLocalProperty("spark.jobGroup.id", None)
 
 
+def test_what_was_expected_of_a_part_and_what_it_took_is_told(
+    spark: SparkSession, routed: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run() -> dict[str, Any]:
+        actions = [each for decision in spark_regions.decisions(routed) for each in decision["actions"]]
+        return dict([each["engine"] for each in actions if each["kind"] == "route"][-1])
+
+    text = "SELECT k, p, count(*) AS n FROM facts GROUP BY k, p"
+    routed.sql(text).explain()
+    assert [each is None for each in run().values()] == [False] * 3 + [True] * 3, "it has not run"
+    before = int(status(spark)["engine.statements"])
+    frame = routed.sql(text)
+    rows = len(frame.collect())
+    settle(spark)
+    took = run()
+    assert min(took["predictedSeconds"], took["predictedRows"], took["predictedBytes"]) > 0
+    assert took["measuredRows"] == rows
+    assert 0 < took["measuredSeconds"] < 10
+    assert took["measuredBytes"] > rows
+    told = [each["engine"] for each in decisions(spark) if each["kind"] == "route"][-1]
+    assert list(told) == list(took.values())
+    frame.explain()
+    assert f"; took {took['measuredSeconds']:.2f} s, {rows} rows" in capsys.readouterr().out
+    assert int(status(spark)["engine.statements"]) == before + 1
+    assert "Another engine took" in str(spark_regions.report(spark))
+
+
 def test_results_go_into_other_queries_and_files(
     spark: SparkSession, plain: SparkSession, routed: SparkSession, tmp_path: Path
 ) -> None:
@@ -354,7 +383,49 @@ def life(folder: str) -> None:
     print("it lived")
 
 
+def hang(folder: str) -> None:
+    """As before, where the least deadline is a second."""
+    data = str(Path(folder, "t"))
+    with spark_session(Path(folder, "store"), ROUTED) as alone:
+        alone.range(1000).selectExpr("id", "id % 7 AS k").write.parquet(data)
+
+        def rows(function: Callable[[str], Column]) -> list[object]:
+            return sorted(alone.read.parquet(data).groupBy("k").agg(function("id").alias("v")).collect())
+
+        expected = rows(F.sum)
+        (first,) = engines(alone)
+        os.kill(first, signal.SIGSTOP)
+        began = time.monotonic()
+        assert rows(F.sum) == expected
+        assert 1 < time.monotonic() - began < 20
+        assert fallbacks(alone) == ["DEADLINE"]
+        assert rows(F.sum) == expected
+        asked = NewDecisions(alone)
+        assert rows(F.sum) == expected
+        assert ("decline", "DEADLINE") in {(each["kind"], each["code"]) for each in asked()}
+        assert len(rows(F.max)) == 7, "another part is for the engine, which is started again"
+        assert fallbacks(alone) == ["DEADLINE"]
+        assert set(engines(alone)).isdisjoint({first})
+    print("it was given up")
+
+
+def apart(
+    function: Callable[[str], None], folder: Path, *more: str, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """In a process of its own, with further arguments on its command line."""
+    code = f"import sys; from {function.__module__} import {function.__name__} as run; run(sys.argv[1])"
+    command = [sys.executable, "-c", code, str(folder), *more]
+    return subprocess.run(command, cwd=ROOT, env=os.environ | environment, capture_output=True, text=True)
+
+
 def test_the_life_of_the_process(tmp_path: Path) -> None:
-    code = "import sys; from tests.spark.test_platforms import life; life(sys.argv[1])"
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, capture_output=True, text=True)
+    done = apart(life, tmp_path)
     assert "it lived" in done.stdout, done.stderr[-4000:]
+
+
+def test_an_engine_that_hangs_is_given_up(tmp_path: Path) -> None:
+    patch = "from spark_regions.costs import rates\nrates.ENGINE_DEADLINE_LEAST_SECONDS = 1.0\n"
+    Path(tmp_path, "sitecustomize.py").write_text(patch)
+    done = apart(hang, tmp_path, PYTHONPATH=str(tmp_path))
+    assert "it was given up" in done.stdout, done.stderr[-4000:]
+    assert done.stderr.count("is not used (DEADLINE") == 1

@@ -62,6 +62,19 @@ def test_both_sessions_have_one_shape() -> None:
     assert as_decisions([classic()]) == [classic()]
 
 
+def test_what_another_engine_took_is_told_whichever_session_asks() -> None:
+    run = {"predictedSeconds": 0.5, "predictedRows": 9.6, "predictedBytes": 80.0}
+    run |= {"measuredSeconds": 0.25, "measuredRows": 1000, "measuredBytes": 8000}
+    snake = {name.replace("S", "_s").replace("R", "_r").replace("B", "_b"): value for name, value in run.items()}
+    row = connect()[0] | {"kind": "route", "code": "ENGINE", "detail": "duckdb", "engine": snake}
+    (found,) = as_decisions([row])
+    assert found["actions"][0]["engine"] == run
+    whole = classic() | {"actions": [action("route", 1, engine=run) | {"reason": "ENGINE", "detail": "duckdb"}]}
+    for told in (row, whole):
+        (shown, *_) = table_rows([told])
+        assert shown[6].endswith("Predicted 0.50 s, 10 rows, 80 bytes; took 0.25 s, 1,000 rows, 8,000 bytes.")
+
+
 def test_a_notebook_sees_a_table_without_anybodys_markup() -> None:
     shown = Decisions([classic() | {"query": "<script>"}])._repr_html_()
     assert "<script>" not in shown

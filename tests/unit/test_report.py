@@ -146,6 +146,16 @@ def test_what_is_not_measured_adds_nothing(tmp_path: Path) -> None:
     assert "nothing was measured" in text(found)
 
 
+def test_what_another_engine_took_beside_what_was_expected(tmp_path: Path) -> None:
+    routed = decided(3, [node(0, "x")], [action("route", 0, saving=1.5)])
+    run = {"predictedSeconds": 0.5, "measuredSeconds": 0.75, "measuredRows": 1234, "measuredBytes": 2_500_000}
+    told = ran(3, 1.0, {0: (1.0, None)}) | {"statements": [{"query": 3, "node": 0, "engine": run}]}
+    found = report(tmp_path, [*start(), routed, told])
+    assert (found.statements.count, found.statements.predicted_seconds, found.statements.seconds) == (1, 0.5, 0.75)
+    assert "Another engine took" in text(found)
+    assert "0.8 s, predicted 0.5 s; 1,234 rows, 2.5 MB" in text(found)
+
+
 def test_money(tmp_path: Path) -> None:
     found = report(tmp_path, reused(), Prices(core_hour=3600.0, gb_month=10.0))
     assert found.money.predicted == pytest.approx(2.6 * 2)

@@ -72,6 +72,19 @@ def test_the_driver_gets_a_statement_with_the_names_of_what_it_reads(session):
     assert "GROUP BY c1, c2" in action["sql"]
     assert action["limitBytes"] == 10**8
     assert action["saving"] < action["instead"] == 5.5
+    assert action["deadlineSeconds"] == 30.0
+
+
+def test_a_statement_may_take_a_few_times_what_spark_takes_however_low_a_guess_of_that_is(session):
+    (guessed,) = session.decide(asked(1, platforms="duckdb"))["actions"]
+    assert (guessed["reason"], guessed["deadlineSeconds"]) == ("ALWAYS", 30.0)
+    assert guessed["instead"] < 1
+    session.decide(asked(2, platforms="off"))
+    nodes = [each | {"seconds": 60.0} for each in executed(report(), 2)["nodes"]]
+    session.observe({"type": "executed"} | executed([], 2) | {"nodes": nodes})
+    (known,) = session.decide(asked(3))["actions"]
+    assert known["deadlineSeconds"] == pytest.approx(3 * known["instead"], abs=0.01)
+    assert known["instead"] > 30
 
 
 @pytest.mark.parametrize("confs", [{"platforms": "off"}, {"platformsMaxInputBytes": 1}, {"platformsMaxResultBytes": 1}])

@@ -91,6 +91,7 @@ class Making:
         self.tables: dict[str, RouteTable] = {}
         self.shared: dict[str, str] = {}
         self.raises = False
+        self._scopes: dict[tuple[int, ...], tuple[tuple[Rows, ...], dict[str, Sql]]] = {}
         # The plans of its subqueries come behind its inputs.
         apart = subqueries(node)
         self.inputs = [child for child in node.children if child not in apart]
@@ -117,7 +118,7 @@ class Making:
 
     def sql(self, expression: Expression, *inputs: Rows) -> Sql:
         """The expression over columns of the inputs."""
-        scope = {name: value for rows in inputs for name, value in passed(rows).items()}
+        scope = self._scope(inputs)
         for plan in sorted({each.plan for each in walk(expression) if each.plan is not None}):
             value = self.take(plan)
             if len(value.output) == 1:
@@ -126,6 +127,13 @@ class Making:
                 (found,) = value.output
                 scope[subquery(plan)] = Sql(f"(SELECT {column(found.id)} FROM {value.source})", found.type)
         return Translation(scope, self.known.table).of(expression)
+
+    def _scope(self, inputs: tuple[Rows, ...]) -> dict[str, Sql]:
+        """Of each expression over these inputs, which live as long."""
+        key = tuple(map(id, inputs))
+        if key not in self._scopes:
+            self._scopes[key] = inputs, {name: value for rows in inputs for name, value in passed(rows).items()}
+        return self._scopes[key][1]
 
     def condition(self, expression: Expression, *inputs: Rows) -> str:
         """What decides on rows is not evaluated on each of them."""

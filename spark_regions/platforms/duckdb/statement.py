@@ -76,7 +76,10 @@ class Statements:
         self.known = Translated(nodes, frozenset(_read(plan)), table)
         self._twins = {number: twins[number] for number in self._repeated(twins)}
         self._first: dict[Hashable, Rows] = {}
+        self._inside: dict[int, frozenset[int]] = {}
         for number in bottom_up(nodes):
+            below = (*nodes[number].children, *subqueries(nodes[number]))
+            self._inside[number] = frozenset({number}).union(*(self._inside.get(each, ()) for each in below))
             try:
                 self.known.rows[number] = self._shared(nodes[number])
             except Unproven as refusal:
@@ -114,13 +117,13 @@ class Statements:
         sql = final(rows, names, limit)
         if rows.shared:
             sql = f"WITH {', '.join(f'{name} AS MATERIALIZED ({each})' for name, each in rows.shared.items())} {sql}"
-        inside = bottom_up(known.nodes, number)
+        inside = self._inside[number]
         zoned = any(each.type == "TIMESTAMP" for below in inside for each in known.nodes[below].output)
         return Statement(
             sql,
             rows.tables,
             columns,
-            frozenset(inside),
+            inside,
             finish,
             limit,
             tied=limit is not None,

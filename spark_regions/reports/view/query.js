@@ -1,7 +1,7 @@
 /* The page of one SQL execution: what was decided on it, why, and what that brought. */
 (function (view) {
   'use strict';
-  const {el, known, counted, seconds, millis, cell, cells, digest, told, reason, list, grouped} = view;
+  const {el, known, counted, seconds, millis, bytes, cell, cells, digest, told, reason, list, grouped} = view;
   const {heading, muted, fold, section, cards, badge, table} = view;
   /** Operators that are drawn on one page, the first plan in any case. */
   const MOST_OPERATORS = 1000;
@@ -101,6 +101,14 @@
     return node < 0 ? item.operator || '' : el('a', {href: plan.link(node)}, `${item.operator} (${node})`);
   }
 
+  /** What a part of the query was expected to take on another engine, and took there. */
+  function engine(run) {
+    if (!run) return null;
+    const words = (time, rows, size) => `${seconds(time)}, ${counted(Math.round(rows), 'row')}, ${bytes(size)}`;
+    const took = known(run.measuredSeconds) ? `; took ${words(run.measuredSeconds, run.measuredRows, run.measuredBytes)}` : '';
+    return el('span', {class: 'text-muted'}, ` Predicted ${words(run.predictedSeconds, run.predictedRows, run.predictedBytes)}${took}.`);
+  }
+
   const listed = items => items.map((item, i) => (i ? [', ', item] : item));
   const entryLink = name => (name ? el('a', {href: view.links.entry(name)}, digest(name)) : '');
   const actionsOf = plan => [].concat(...plan.decisions.filter(each => each.topic !== 'skew').map(each => list(each.actions)));
@@ -120,7 +128,7 @@
         cells.seconds(action.savingSeconds >= 0 && !isIdle ? action.savingSeconds : null), cells.seconds(choice ? choice.saved : null),
         cells.seconds(load && !choice ? load.estimated : null),
         isIdle ? el('span', {class: 'text-muted'}, 'Not run: the same rows are computed at another place.')
-          : refusal ? reason(refusal.code, refusal.detail) : reason(action.reason, action.detail),
+          : refusal ? reason(refusal.code, refusal.detail) : [reason(action.reason, action.detail), engine(action.engine)],
       ];
     })));
     // Reads that stand in a plan since before it was decided on, one row for each entry.

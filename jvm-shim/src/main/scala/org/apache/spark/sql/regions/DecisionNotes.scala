@@ -31,7 +31,9 @@ final class DecisionNotes(val query: Long, session: String) {
       case store: wire.Store => decided.copy(entry = store.entry)
       case persist: wire.Persist => decided.copy(entry = persist.entry)
       case share: wire.Share => decided.copy(detail = share.detail)
-      case route: wire.Route => decided.copy(insteadSeconds = route.instead, detail = route.platform)
+      case route: wire.Route =>
+        val expected = EngineRun(route.predictedSeconds, route.rows, route.bytes)
+        decided.copy(insteadSeconds = route.instead, detail = route.platform, engine = Some(expected))
     })
   }
 

@@ -48,6 +48,27 @@ final case class StageRun(
 final case class KeyFrequency(key: String, share: Double, error: Double)
 
 /**
+ * Of a part of a query that another engine computes: seconds with its rows, but without the engine's start; rows and bytes of its
+ * result. Nothing is measured before it ran, nor where Spark ran the part after all.
+ */
+final case class EngineRun(
+    predictedSeconds: Double,
+    predictedRows: Double,
+    predictedBytes: Double,
+    measuredSeconds: Option[Double] = None,
+    measuredRows: Option[Long] = None,
+    measuredBytes: Option[Long] = None) {
+
+  def ran(told: wire.RanRoute): EngineRun = copy(
+    measuredSeconds = Some(math.max(0, told.seconds - told.startSeconds)),
+    measuredRows = Some(told.rows),
+    measuredBytes = Some(told.bytes))
+
+  def text: String = f"predicted $predictedSeconds%.2f s, $predictedRows%.0f rows, $predictedBytes%.0f bytes" +
+    measuredSeconds.fold("")(s => f"; took $s%.2f s, ${measuredRows.sum} rows, ${measuredBytes.sum} bytes")
+}
+
+/**
  * An action of the planner on a node, and whether it was applied.
  *
  * @param insteadSeconds what the query would have spent in its place, less the fixed part of a read; -1 where unknown
@@ -65,7 +86,8 @@ final case class DecidedAction(
     splits: Seq[SkewSplit] = Nil,
     makespan: Option[Makespan] = None,
     stageRun: Option[StageRun] = None,
-    pair: Option[RanBothWays] = None)
+    pair: Option[RanBothWays] = None,
+    engine: Option[EngineRun] = None)
 
 /**
  * Seconds of a query that was run both ways, nothing else beside it.

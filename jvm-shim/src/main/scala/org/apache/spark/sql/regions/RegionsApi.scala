@@ -33,7 +33,7 @@ object RegionsApi extends Logging {
 
   private def followed(runtime: RegionsRuntime, decision: Decision): ObjectNode = {
     val savings = runtime.events.savings
-    val tree = Frames.json.valueToTree[ObjectNode](decision)
+    val tree = Frames.json.valueToTree[ObjectNode](savings.measured(decision))
     savings.execution(decision.query).fold(tree.putNull("execution"))(tree.put("execution", _))
     decision.actions.zipWithIndex.foreach { case (action, i) =>
       val told = tree.path("actions").get(i).asInstanceOf[ObjectNode].put("ran", savings.ran(decision.query, action))

@@ -123,7 +123,8 @@ object RegionsExtensions {
         require(arguments.isEmpty, "spark_regions_decisions takes no arguments")
         RegionsRuntime.current.fold(DecisionsTable(Nil, _ => None, (_, _) => false)) { runtime =>
           val savings = runtime.events.savings
-          DecisionsTable(runtime.decisions.last(Int.MaxValue), savings.execution, savings.ran, savings.outcome)
+          DecisionsTable(
+            runtime.decisions.last(Int.MaxValue).map(savings.measured), savings.execution, savings.ran, savings.outcome)
         }
       })
   )

@@ -133,6 +133,7 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
     val strategy = session.conf.get(RegionsConf.recycleStrategy.key)
     // Asked for on the caller's behalf only: a status that waits would be no status.
     val live = client.request(Status(), math.min(plannerDeadlineMillis, 1000)).toOption
+    val engine = events.savings.engine
     val settled = Seq(
       "active" -> active.toString,
       "reason" -> reason.map(why => s"${why.code}: ${why.detail}").getOrElse(""),
@@ -153,6 +154,11 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
       "store.dir" -> RegionsRuntime.storeDir(sc),
       "store.entries" -> live.map(_.entries.toString).getOrElse(""),
       "store.bytes" -> live.map(_.bytes.toString).getOrElse(""),
+      "engine.statements" -> engine.count.toString,
+      "engine.predictedSeconds" -> engine.predictedSeconds.toString,
+      "engine.seconds" -> engine.seconds.toString,
+      "engine.rows" -> engine.rows.toString,
+      "engine.bytes" -> engine.bytes.toString,
       "unknownKeys" -> keys.messages.mkString(" ")
     )
     settled ++ counters.snapshot.map { case (name, count) => s"counter.$name" -> count.toString }

@@ -114,7 +114,7 @@ private[regions] final class EngineClient(sc: SparkContext, process: EngineProce
         case _: TimeoutException =>
           // No NonFatal: Spark keeps those with the plan, and raises them again when it is to run once more.
           waiting.cancelled.foreach(why => throw new InterruptedException(why))
-          if (System.nanoTime() - began > jobAfterNanos) waiting.begin()
+          if (System.nanoTime() - began > waiting.afterNanos) waiting.begin()
       }
     }
     found
@@ -181,9 +181,6 @@ private object EngineClient {
   /** A process that has just died is still there for a moment. */
   private val endMillis = 500L
   private val bufferBytes = 1 << 16
-
-  /** A statement that takes longer is seen among Spark's jobs, and can be cancelled as one: a cancel before that is lost. */
-  private val jobAfterNanos = 250L * 1000 * 1000
 
   /** The process ends a statement at its deadline; after so much more it is taken for dead. */
   private val graceNanos = 5L * 1000 * 1000 * 1000

@@ -3,7 +3,7 @@ package org.apache.spark.sql.regions.ui
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.AttributeReference
 import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan}
-import org.apache.spark.sql.regions.{DecidedAction, Decision, Refusal}
+import org.apache.spark.sql.regions.{DecidedAction, Decision, EngineRun, Refusal}
 import org.apache.spark.sql.regions.ui.events.Outcome
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
@@ -27,6 +27,12 @@ object DecisionsTable {
     .add("execution", LongType)
     .add("measured_seconds", DoubleType)
     .add("estimated_seconds", DoubleType)
+    .add(
+      "engine",
+      StructType.fromDDL(
+        "predicted_seconds DOUBLE, predicted_rows DOUBLE, predicted_bytes DOUBLE, " +
+          "measured_seconds DOUBLE, measured_rows LONG, measured_bytes LONG")
+    )
 
   /**
    * @param execution in which a plan ran
@@ -57,7 +63,8 @@ object DecisionsTable {
         seconds: Double,
         why: Refusal,
         in: Option[Long],
-        saved: Outcome = Outcome()) =
+        saved: Outcome = Outcome(),
+        engine: Option[EngineRun] = None) =
       InternalRow(
         decision.query,
         if (node >= 0) node else null,
@@ -69,13 +76,16 @@ object DecisionsTable {
         string(why.detail),
         in.orNull,
         saved.measured.orNull,
-        saved.estimated.orNull
+        saved.estimated.orNull,
+        engine.map(run =>
+          InternalRow(run.predictedSeconds, run.predictedRows, run.predictedBytes, run.measuredSeconds.orNull,
+            run.measuredRows.orNull, run.measuredBytes.orNull)).orNull
       )
     val refused = decision.refusal.map(row(-1, "", "refused", "", -1, _, execution))
     val actions = decision.actions.map { a =>
       val kind = if (a.refusal.isEmpty) a.kind else "decline"
       row(a.node, a.operator, kind, a.entry, a.savingSeconds, a.refusal.getOrElse(Refusal(a.reason, a.detail)),
-        execution.filter(_ => ran(a)), outcome(a))
+        execution.filter(_ => ran(a)), outcome(a), a.engine)
     }
     val declines =
       decision.declines.map(d => row(d.node, d.operator, "decline", "", -1, Refusal(d.code, d.detail), execution))

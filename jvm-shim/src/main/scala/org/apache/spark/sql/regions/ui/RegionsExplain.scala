@@ -20,7 +20,8 @@ final class RegionsExplain extends ExtendedExplainGenerator {
 
   override def generateExtendedInfo(plan: SparkPlan): String = Option(plan.session).map { session =>
     Guard(session.sparkContext.conf, "explain", "not available, see the driver's log") {
-      val decisions = RegionsRuntime.current.toSeq.flatMap(RegionsExplain.decisions(_, plan))
+      val decisions = RegionsRuntime.current.toSeq.flatMap(runtime =>
+        RegionsExplain.decisions(runtime, plan).map(runtime.events.savings.measured))
       SQLConf.get.getConf(RegionsConf.explainFormat) match {
         case "off" => ""
         case "json" => Frames.json.writeValueAsString(decisions)
@@ -92,7 +93,7 @@ object RegionsExplain {
     case Some(r) => s"  could not ${a.kind} ${a.entry} at ${a.operator} (${a.node}) [${r.code}]${detail(r.detail)}"
     case None =>
       f"  ${a.kind} ${a.entry} at ${a.operator} (${a.node}), predicted saving ${a.savingSeconds}%.2f s${saved(outcome)} [${a.reason}]" +
-        detail(a.detail)
+        detail(a.detail) + a.engine.fold("")(run => s", ${run.text}")
   }
 
   private def decline(d: DeclinedNode): String =

@@ -34,15 +34,33 @@ class DecisionTextSuite extends munit.FunSuite {
     assertEquals(
       frame.collect().toSeq,
       Seq(
-        Row(7L, 2, "Aggregate", "load", "e1", 1.5, "COVERED", null, null, 1.25, null),
-        Row(7L, 3, "Join", "decline", "e2", 0.25, "ENTRY_DAMAGED", "e2 holds other columns", 3L, null, 0.5),
-        Row(7L, 4, "Filter", "decline", null, null, "TOO_SMALL", "3 rows", 3L, null, null),
-        Row(7L, 5, "Project", "decline", null, null, "SOURCE", null, 3L, null, null),
-        Row(8L, null, null, "refused", null, null, "PLANNER_DOWN", "not started", null, null, null),
-        Row(7L, null, null, "committed", "e3", null, "COMMITTED", "5 rows", 3L, null, 0.5)
+        Row(7L, 2, "Aggregate", "load", "e1", 1.5, "COVERED", null, null, 1.25, null, null),
+        Row(7L, 3, "Join", "decline", "e2", 0.25, "ENTRY_DAMAGED", "e2 holds other columns", 3L, null, 0.5, null),
+        Row(7L, 4, "Filter", "decline", null, null, "TOO_SMALL", "3 rows", 3L, null, null, null),
+        Row(7L, 5, "Project", "decline", null, null, "SOURCE", null, 3L, null, null, null),
+        Row(8L, null, null, "refused", null, null, "PLANNER_DOWN", "not started", null, null, null, null),
+        Row(7L, null, null, "committed", "e3", null, "COMMITTED", "5 rows", 3L, null, 0.5, null)
       )
     )
     assertEquals(classic.Dataset.ofRows(spark, DecisionsTable(Nil, ranIn, (_, _) => true)).count(), 0L)
+  }
+
+  test("what another engine was expected to take, and took") {
+    val expected = EngineRun(0.3, 100, 800)
+    val took = expected.ran(wire.RanRoute(7, 1, "duckdb", 0.75, 0.5, 90, 720))
+    def told(engine: EngineRun): DecidedAction =
+      DecidedAction("route", 1, "Join", "", 1.5, "ENGINE", detail = "duckdb", engine = Some(engine))
+    def column(engine: EngineRun): Any = classic.Dataset.ofRows(
+      LocalSpark.session(_ => ()),
+      DecisionsTable(Seq(decision.copy(actions = Seq(told(engine)), declines = Nil)), ranIn, (_, _) => true))
+      .select("engine").head().get(0)
+    assertEquals(column(expected), Row(0.3, 100.0, 800.0, null, null, null): Any)
+    assertEquals(column(took), Row(0.3, 100.0, 800.0, 0.25, 90L, 720L): Any)
+    assertEquals(
+      RegionsExplain.text(decision.copy(actions = Seq(told(took)), declines = Nil)),
+      """query 7, decided in 12 ms
+        |  route  at Join (1), predicted saving 1.50 s [ENGINE]: duckdb, predicted 0.30 s, 100 rows, 800 bytes; took 0.25 s, 90 rows, 720 bytes""".stripMargin
+    )
   }
 
   test("the text of explain") {

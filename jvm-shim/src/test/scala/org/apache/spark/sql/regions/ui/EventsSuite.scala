@@ -131,6 +131,25 @@ class EventsSuite extends munit.FunSuite {
     assertEquals(savings.outcome(7, decision(0, "").actions.head), Outcome(estimated = Some(1.75)))
   }
 
+  test("what another engine took, once its query ran for the first time") {
+    val savings = new Savings(() => 2)
+    val routes = Seq(1, 2).map(node =>
+      DecidedAction("route", node, "Join", "", 1.0, "ENGINE", engine = Some(EngineRun(0.5, 10, 80))))
+    val known = decision(0, "").copy(actions = routes)
+    savings.decided(known)
+    assertEquals(savings.measured(known), known)
+    val asked = Seq(
+      wire.RanRoute(7, 1, "duckdb", 1.0, 0.75, 9, 72),
+      wire.RanRoute(7, 2, "duckdb", 30, refusal = Some(wire.Why("DEADLINE", ""))))
+    def ran() = savings.ran(RanPlans(Seq(7), Map.empty), 4, ended(7).copy(routes = asked))
+    val took = EngineRun(0.5, 10, 80, Some(0.25), Some(9), Some(72))
+    val told = EventBodies.ran(ended(7), Seq(7), ran(), 4, 1, texts()).statements
+    assertEquals((told.size, told.at("/0/node").asInt, told.at("/0/engine/measuredRows").asInt), (1, 1, 9))
+    assertEquals(savings.measured(known).actions.flatMap(_.engine), Seq(took, EngineRun(0.5, 10, 80)))
+    ran()
+    assertEquals(savings.engine, Statements(1, 0.5, 0.25, 9, 72))
+  }
+
   test("a measured saving: plain seconds less those of this run, divided by the predictions") {
     val actions = Seq(
       DecidedAction("load", 2, "Scan", "e1", 3.0, "BENEFIT", insteadSeconds = 2),

@@ -83,7 +83,7 @@ private[rules] object RouteApplier extends ActionApplier[wire.Route] {
       tables.toMap,
       action.columns.map(_.dataType) ++ Option.when(action.tied)(BooleanType.sql),
       math.min(action.limitBytes, conf.getConf(RegionsConf.platformsMaxResultBytes)),
-      conf.getConf(RegionsConf.platformsTimeout) / 1000.0,
+      math.min(action.deadlineSeconds, conf.getConf(RegionsConf.platformsTimeout) / 1000.0),
       action.zone,
       rebase.headOption.getOrElse("CORRECTED"),
       action.disabled

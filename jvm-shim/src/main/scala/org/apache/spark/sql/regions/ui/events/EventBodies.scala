@@ -77,7 +77,8 @@ object EventBodies {
       redaction.truncated,
       Frames.json.valueToTree[JsonNode](came.sums),
       came.saving.map(saving =>
-        Frames.json.valueToTree[JsonNode](saving.copy(choices = redaction.first(saving.choices, mostActions)))).orNull
+        Frames.json.valueToTree[JsonNode](saving.copy(choices = redaction.first(saving.choices, mostActions)))).orNull,
+      Frames.json.valueToTree[JsonNode](redaction.first(came.statements, mostActions))
     )
   }
 

@@ -41,6 +41,7 @@ final case class SparkListenerRegionsDecided(
  * @param queries numbers of all plans that ran in the execution: the query itself, then its subqueries
  * @param sums `[`[[Sums]]`]` of those that ran for the first time
  * @param saving [[MeasuredSaving]], null where there is no plain execution to compare with, or nothing spared the query work
+ * @param statements `[`[[RanStatement]]`]` of the same
  */
 @JsonIgnoreProperties(ignoreUnknown = true)
 final case class SparkListenerRegionsRan(
@@ -55,7 +56,8 @@ final case class SparkListenerRegionsRan(
     queries: JsonNode,
     truncated: Boolean,
     sums: JsonNode = null,
-    saving: JsonNode = null)
+    saving: JsonNode = null,
+    statements: JsonNode = null)
     extends SparkListenerEvent
 
 /**

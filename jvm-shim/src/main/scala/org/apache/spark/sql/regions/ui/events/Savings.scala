@@ -2,7 +2,7 @@ package org.apache.spark.sql.regions.ui.events
 
 import scala.collection.mutable
 
-import org.apache.spark.sql.regions.{ActionKind, DecidedAction, Decision, wire}
+import org.apache.spark.sql.regions.{ActionKind, DecidedAction, Decision, EngineRun, wire}
 import org.apache.spark.sql.regions.profile.{LoadMark, Observed, RanPlans}
 
 /**
@@ -23,6 +23,13 @@ final case class Choice(query: Long, node: Int, kind: String, predicted: Double,
  */
 final case class MeasuredSaving(state: String, plain: Double, runs: Int, saved: Double, choices: Seq[Choice])
 
+/** Of statements that another engine ran: their number, and sums. */
+final case class Statements(count: Long, predictedSeconds: Double, seconds: Double, rows: Long, bytes: Long) {
+  def +(run: EngineRun): Statements =
+    Statements(count + 1, predictedSeconds + run.predictedSeconds, seconds + run.measuredSeconds.sum,
+      rows + run.measuredRows.sum, bytes + run.measuredBytes.sum)
+}
+
 /** What is known of an action once it ran: one of the two at most. */
 final case class Outcome(measured: Option[Double] = None, estimated: Option[Double] = None)
 
@@ -35,8 +42,15 @@ final case class Outcome(measured: Option[Double] = None, estimated: Option[Doub
  */
 final case class Sums(query: Long, done: Map[String, Int], declines: Map[String, Int], predicted: Double)
 
+/** A part of a query that another engine computed. */
+final case class RanStatement(query: Long, node: Int, engine: EngineRun)
+
 /** What comes of an execution: each place that read, the sums of the plans that ran for the first time, and what that saved. */
-final case class RanSums(loads: Seq[RanLoad], sums: Seq[Sums], saving: Option[MeasuredSaving] = None)
+final case class RanSums(
+    loads: Seq[RanLoad],
+    sums: Seq[Sums],
+    saving: Option[MeasuredSaving] = None,
+    statements: Seq[RanStatement] = Nil)
 
 /**
  * The sums of an application, made here alone; the metrics, the tab and the event log have them from here. What was decided on a plan
@@ -45,7 +59,11 @@ final case class RanSums(loads: Seq[RanLoad], sums: Seq[Sums], saving: Option[Me
  * or else estimated. Thread-safe.
  */
 final class Savings(parallelism: () => Int, limit: Int = 1000) {
-  private case class Ran(execution: Long, loads: Set[Int], outcomes: Map[(Int, String), Outcome] = Map.empty)
+  private case class Ran(
+      execution: Long,
+      loads: Set[Int],
+      outcomes: Map[(Int, String), Outcome] = Map.empty,
+      statements: Map[Int, EngineRun] = Map.empty)
   private val open = mutable.LinkedHashMap.empty[Long, Decision]
   private val closed = mutable.LinkedHashMap.empty[Long, Ran]
   private val stages = mutable.LinkedHashMap.empty[Long, Double]
@@ -55,6 +73,7 @@ final class Savings(parallelism: () => Int, limit: Int = 1000) {
   @volatile private var readsRan = 0L
   @volatile private var choicesMeasured = 0L
   @volatile private var readsEstimated = 0L
+  @volatile private var statements = Statements(0, 0, 0, 0, 0)
 
   def predictedSeconds: Double = predicted
   def measuredSeconds: Double = measured
@@ -64,6 +83,9 @@ final class Savings(parallelism: () => Int, limit: Int = 1000) {
   def reads: Long = readsRan
   def estimatedReads: Long = readsEstimated
   def measuredChoices: Long = choicesMeasured
+
+  /** What another engine computed. */
+  def engine: Statements = statements
 
   /** What the decision adds at once: one on a stage, and what turned out, are told when they run. */
   def decided(decision: Decision): Option[Sums] = synchronized {
@@ -119,12 +141,25 @@ final class Savings(parallelism: () => Int, limit: Int = 1000) {
       saving.toSeq.flatMap(_.choices).map(c => (c.query, c.node, c.kind) -> Outcome(measured = Some(c.saved))) ++
         loads.filter(_ => saving.isEmpty).map(load =>
           (load.mark.query, load.mark.node, "load") -> Outcome(estimated = load.estimated))
+    val asked = for {
+      told <- event.routes if told.refusal.isEmpty
+      action <- decisions.get(told.query).flatMap(_.actions.find(a => a.kind == "route" && a.node == told.node))
+      engine <- action.engine
+    } yield RanStatement(told.query, told.node, engine.ran(told))
+    statements = asked.foldLeft(statements)(_ + _.engine)
     plans.queries.filterNot(closed.contains).foreach { query =>
       val own = outcomes.collect { case ((`query`, node, kind), found) => (node, kind) -> found }.toMap
-      bounded(closed, query, Ran(execution, loaded.getOrElse(query, Set.empty), own))
+      val engines = asked.collect { case RanStatement(`query`, node, engine) => node -> engine }.toMap
+      bounded(closed, query, Ran(execution, loaded.getOrElse(query, Set.empty), own, engines))
     }
-    RanSums(loads, sums, saving)
+    RanSums(loads, sums, saving, asked)
   }
+
+  /** The decision with what its statements for another engine took. */
+  def measured(decision: Decision): Decision = synchronized(closed.get(decision.query)).fold(decision)(ran =>
+    decision.copy(
+      actions = decision.actions.map(action =>
+        action.copy(engine = action.engine.map(ran.statements.getOrElse(action.node, _))))))
 
   private def bounded[T](kept: mutable.LinkedHashMap[Long, T], query: Long, value: T): Unit = {
     kept(query) = value

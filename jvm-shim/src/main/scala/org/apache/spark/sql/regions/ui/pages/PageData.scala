@@ -170,11 +170,14 @@ private[pages] final class PageData(store: RegionsStore, sql: SQLAppStatusStore,
     val places = loads.flatMap(_.whole("node")).toSet
     // Where the reads do not name their nodes, every one counts.
     def read(node: Long): Boolean = places(node) || places.isEmpty && loads.nonEmpty
+    val engines = ran.items("statements").map(each => each.whole("node") -> each.path("engine")).toMap
     val decisions = elements(Packed.open(q.decisions))
     decisions.flatMap(_.items("actions")).foreach {
       case action: ObjectNode =>
         val stands = action.text("kind") != "load" || read(action.whole("node").getOrElse(-1L))
         action.put("ran", q.partOf >= 0 && stands && !action.path("refusal").isObject)
+        if (action.path("engine").isObject)
+          engines.get(action.whole("node")).foreach(action.set[JsonNode]("engine", _))
       case _ =>
     }
     summary(q).setAll[ObjectNode](record("nodes" -> nodes, "decisions" -> decisions, "loads" -> loads,

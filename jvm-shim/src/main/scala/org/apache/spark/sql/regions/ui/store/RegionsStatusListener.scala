@@ -97,7 +97,9 @@ final class RegionsStatusListener(
 
   private def ended(event: SparkListenerRegionsRan, base: QueryRecord, loads: Seq[JsonNode]): QueryRecord = {
     val estimated = estimates(event, loads)
-    val own = choices(event).filter(_.whole("query").contains(base.query))
+    def of(items: Seq[JsonNode]): Seq[JsonNode] = items.filter(_.whole("query").contains(base.query))
+    val own = of(choices(event))
+    val statements = of(elements(event.statements))
     val saved = own.flatMap(_.number("saved"))
     val ran = base.copy(
       executionId = event.executionId,
@@ -105,14 +107,15 @@ final class RegionsStatusListener(
       saved = if (saved.isEmpty) base.saved else saved.sum,
       estimated = if (estimated.isEmpty) base.estimated else estimated.sum,
       truncated = base.truncated || event.truncated,
-      ran = Packed(record("loads" -> loads, "choices" -> own))
+      ran = Packed(record("loads" -> loads, "choices" -> own, "statements" -> statements))
     )
     if (base.query != event.query) ran
     else ran.copy(
       outcome = event.outcome,
       seconds = event.seconds,
       taskSeconds = event.taskSeconds,
-      ran = Packed(record("nodes" -> event.nodes, "loads" -> loads, "choices" -> own))
+      ran = Packed(
+        record("nodes" -> event.nodes, "loads" -> loads, "choices" -> own, "statements" -> statements))
     )
   }
 

@@ -2,6 +2,9 @@ package org.apache.spark.sql.regions.ui.pages
 
 import java.util.{Date, UUID}
 
+import com.fasterxml.jackson.databind.JsonNode
+import com.fasterxml.jackson.databind.node.ObjectNode
+
 import org.apache.spark.{JobExecutionStatus, SparkConf}
 import org.apache.spark.scheduler.SparkListenerEvent
 import org.apache.spark.sql.execution.ui.{SQLAppStatusStore, SQLExecutionUIData}
@@ -97,9 +100,21 @@ class ExecutionsSuite extends munit.FunSuite {
     assertEquals(row(14).get("done").toString, """{"load":2}""")
   }
 
+  test("a part that another engine computed: as expected, and as it ran") {
+    val event = decided(15, 9)
+    event.decision.get("actions").get(0).asInstanceOf[ObjectNode].put("kind", "route")
+      .set[JsonNode]("engine", Frames.json.readTree("""{"predictedSeconds":0.5,"measuredSeconds":null}"""))
+    def engine() = facts.execution(Some(9), None).at("/queries/0/decisions/0/actions/0/engine/measuredSeconds")
+    told(event)
+    assert(engine().isNull)
+    val statements = """[{"query":15,"node":0,"engine":{"predictedSeconds":0.5,"measuredSeconds":0.25}}]"""
+    told(ran(15, 9, "[15]").copy(statements = Frames.json.readTree(statements)))
+    assertEquals(engine().asDouble, 0.25)
+  }
+
   test("an entry knows the last queries that read it") {
     val entry = facts.cache.get("entries").get(0)
     val readers = (0 until entry.get("readBy").size).map(i => entry.get("readBy").get(i).get("query").asLong)
-    assertEquals((entry.get("entry").asText, readers), ("e1", Seq(13L, 12L, 3L)))
+    assertEquals((entry.get("entry").asText, readers), ("e1", Seq(15L, 13L, 12L, 3L)))
   }
 }
