@@ -185,8 +185,8 @@ CONFS: tuple[Conf, ...] = (
         "time",
         "200ms",
         "startup",
-        "How long a query waits for a decision before it runs unchanged; a millisecond more for each two operators, and "
-        "four for each where another engine may take parts. "
+        "How long a query waits for a decision before it runs unchanged; a millisecond more for each two operators, "
+        "and four for each where another engine may take parts. "
         "Where decisions of late have saved more than ten times as long: a tenth of that, at most 2s. 0: never wait.",
         unit="ms",
         minimum=0,
