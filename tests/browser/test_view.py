@@ -7,10 +7,11 @@ from collections import defaultdict
 
 import pytest
 from selenium.webdriver import Chrome
+from selenium.webdriver.common.by import By
 
 from spark_regions.reports.page import shell
 from tests.harness.browser import Reader
-from tests.harness.pages import execution, node
+from tests.harness.pages import action, execution, node
 
 pytestmark = pytest.mark.browser
 
@@ -18,6 +19,15 @@ pytestmark = pytest.mark.browser
 @pytest.fixture(scope="module")
 def view(reader: Reader) -> Chrome:
     return reader.opened(shell("execution", execution([node(0)]), "test"))
+
+
+def test_what_another_engine_was_expected_to_take_and_took(reader: Reader) -> None:
+    run = {"predictedSeconds": 0.5, "predictedRows": 9.6, "predictedBytes": 80.0}
+    run |= {"measuredSeconds": 2.0, "measuredRows": 1, "measuredBytes": 8}
+    routed = action("route", 0, entry="", reason="ENGINE", detail="duckdb", engine=run)
+    page = reader.opened(shell("execution", execution([node(0)], [routed]), "test"))
+    said = page.find_element(By.CSS_SELECTOR, "#regions-actions tbody").text
+    assert "Predicted 0.5 s, 10 rows, 80 B; took 2.0 s, 1 row, 8 B." in said, said
 
 
 def test_bytes_and_times_have_three_or_four_digits(view: Chrome) -> None:
