@@ -231,6 +231,8 @@ class Runner:
 
     def _end(self, numbers: Iterable[int]) -> None:
         """What is held for them is dropped. Two branches with one plan have one copy, which the other one keeps."""
+        from pyspark.sql import DataFrame
+
         for number in list(numbers):
             run, kept = self._runs.pop(number, None), self._kept.pop(number, None)
             if run is not None:
@@ -239,7 +241,8 @@ class Runner:
             if kept is None or kept.held is None:
                 continue
             for other in self._kept.values():
-                if other.held is None and other.value.sameSemantics(kept.held):
+                alike = isinstance(other.value, DataFrame) and other.value.sameSemantics(kept.held)
+                if other.held is None and alike:
                     other.held, kept.held = kept.held, None
                     break
             kept.release()

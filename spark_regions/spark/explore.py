@@ -91,7 +91,9 @@ class Chosen:
 
         for value in self.values:
             if not isinstance(value, DataFrame):
-                raise ExploreError(f"Found branches that return {type(value).__name__}. Hint: .values")
+                raise ExploreError(
+                    f"Found branches that return {type(value).__name__}, expected DataFrames. Hint: .values"
+                )
         return self.values
 
     @property

@@ -52,7 +52,8 @@ def tuned(spark: SparkSession) -> Tuned:
 
 @pytest.fixture(scope="module")
 def rows(spark: SparkSession) -> Iterator[DataFrame]:
-    numbers = sibling(spark, OFF).range(0, 300, 1, 2)
+    # In one partition: sums over several have other last digits from run to run, in pyspark.ml, too.
+    numbers = sibling(spark, OFF).range(0, 300, 1, 1)
     yield numbers.select(
         F.concat(F.lit("k"), F.col("id") % 3).alias("kind"),
         (F.col("id") * 37 % 101).cast("double").alias("x"),
@@ -60,6 +61,14 @@ def rows(spark: SparkSession) -> Iterator[DataFrame]:
         ((F.col("id") * 37 % 101 + F.col("id") * 7 % 31) > 60).cast("double").alias("label"),
         (F.col("id") % 7 % 3).cast("int").alias("fold"),
     )
+
+
+def weights(model: Any) -> list[float]:
+    return [float(each) for each in model.stages[-1].coefficients.toArray()]
+
+
+def close(values: Any) -> Any:
+    return pytest.approx([float(each) for each in values], rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.parametrize("grid", ["last", "both"])
@@ -70,15 +79,15 @@ def test_cross_validation_is_pysparks(spark: SparkSession, rows: DataFrame, tune
     given |= {"foldCol": fold} if fold else {}
     theirs, ours = tuning.CrossValidator(**given), CrossValidator(**given)
     expected, found = theirs.fit(rows), ours.fit(rows)
-    assert found.avgMetrics == expected.avgMetrics
-    assert found.stdMetrics == expected.stdMetrics
+    assert found.avgMetrics == close(expected.avgMetrics)
+    assert found.stdMetrics == close(expected.stdMetrics)
     assert len(set(found.avgMetrics)) > 1, "vacuous: all settings are alike"
-    assert found.bestModel.stages[-1].coefficients == expected.bestModel.stages[-1].coefficients
+    assert weights(found.bestModel) == close(weights(expected.bestModel))
     assert [len(models) for models in found.subModels] == [len(getattr(tuned, grid))] * 3
     for mine, other in zip(found.subModels, expected.subModels, strict=True):
         for model, same in zip(mine, other, strict=True):
             assert isinstance(model, PipelineModel)
-            assert model.stages[-1].coefficients == same.stages[-1].coefficients
+            assert weights(model) == close(weights(same))
     predicted = [row.prediction for row in found.transform(rows).select("prediction").collect()]
     assert predicted == [row.prediction for row in expected.transform(rows).select("prediction").collect()]
     assert held(spark) == before
@@ -88,15 +97,16 @@ def test_a_split_is_pysparks(spark: SparkSession, rows: DataFrame, tuned: Tuned)
     before = held(spark)
     given = tuned.given(trainRatio=0.7)
     expected, found = tuning.TrainValidationSplit(**given).fit(rows), TrainValidationSplit(**given).fit(rows)
-    assert found.validationMetrics == expected.validationMetrics
-    assert found.bestModel.stages[-1].coefficients == expected.bestModel.stages[-1].coefficients
+    assert found.validationMetrics == close(expected.validationMetrics)
+    assert weights(found.bestModel) == close(weights(expected.bestModel))
     assert held(spark) == before
 
 
 def test_an_estimator_that_is_no_pipeline(rows: DataFrame, tuned: Tuned) -> None:
     prepared = tuned.prepared.fit(rows).transform(rows)
     given = tuned.given(estimator=tuned.regression)
-    assert CrossValidator(**given).fit(prepared).avgMetrics == tuning.CrossValidator(**given).fit(prepared).avgMetrics
+    expected = tuning.CrossValidator(**given).fit(prepared)
+    assert CrossValidator(**given).fit(prepared).avgMetrics == close(expected.avgMetrics)
 
 
 def test_what_settings_share_is_fitted_once_a_fold(
