@@ -13,10 +13,10 @@ from spark_regions.errors import (
     RegionsError,
     StoreError,
 )
-from spark_regions.explore.bounds import bounded
-from spark_regions.explore.halving import halving
-from spark_regions.explore.select import Selection, interval, maximum, minimum, mode, threshold, top
-from spark_regions.explore.space import points
+from spark_regions.exploration.bounds import bounded
+from spark_regions.exploration.halving import halving
+from spark_regions.exploration.select import Selection, interval, maximum, minimum, mode, threshold, top
+from spark_regions.exploration.space import points
 from spark_regions.spark import (
     Branch,
     Branches,

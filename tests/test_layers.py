@@ -33,7 +33,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "store": LOW,
     "matching": LOW,
     "runs": LOW | {"matching"},
-    "explore": frozenset(),
+    "exploration": frozenset(),
     "decision": DECISION,
     # Passes are pure: what has side effects is not in their reach.
     "optimizer": DECISION,
@@ -41,10 +41,10 @@ ALLOWED: dict[str, frozenset[str]] = {
     "learn": DECISION | {"wire", "effects"},
     "planner": DECISION | {"wire", "identity", "regions", "skew", "effects", "learn", "optimizer"},
     "reports": frozenset({"costs"}),
-    "spark": frozenset({"reports", "explore"}),
+    "spark": frozenset({"reports", "exploration"}),
     "cli": DECISION | {"wire", "identity", "regions", "skew", "planner", "reports", "spark"},
     "ml": frozenset({"spark"}),
-    "__init__": frozenset({"spark", "explore"}),
+    "__init__": frozenset({"spark", "exploration"}),
     "__main__": frozenset({"cli"}),
 }
 NO_LEAVES = frozenset({"_version", "errors", "conf", "progress", "trust"})

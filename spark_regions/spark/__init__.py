@@ -5,7 +5,7 @@ from __future__ import annotations
 from spark_regions.spark.activation import configure
 from spark_regions.spark.batch import Later, later, run
 from spark_regions.spark.explanation import WhyNot, why_not
-from spark_regions.spark.explore import Branch, Branches, Chosen, Exploration, explore
+from spark_regions.spark.exploration import Branch, Branches, Chosen, Exploration, explore
 from spark_regions.spark.jar import jar_path
 from spark_regions.spark.live import SessionReport, report
 from spark_regions.spark.session import Status, decisions, status

@@ -13,8 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from spark_regions.errors import ExploreError
-from spark_regions.explore.choose import Choose, Outcome
-from spark_regions.explore.halving import Halving
+from spark_regions.exploration.choose import Choose, Outcome
+from spark_regions.exploration.halving import Halving
 from spark_regions.progress import Advance, bar
 from spark_regions.spark import jvm
 from spark_regions.spark.branch_run import BranchRun, Ended, Kept, Score, Stop, cancel, tagged

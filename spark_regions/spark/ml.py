@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.util import inheritable_thread_target
 
-from spark_regions.explore.halving import Halving
+from spark_regions.exploration.halving import Halving
 
 __all__ = ["CrossValidator", "TrainValidationSplit"]
 

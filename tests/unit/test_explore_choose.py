@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from spark_regions.errors import ExploreError
-from spark_regions.explore.bounds import Bounds, bounded
-from spark_regions.explore.choose import Choose, Outcome
-from spark_regions.explore.halving import halving
-from spark_regions.explore.order import order, promise
-from spark_regions.explore.select import (
+from spark_regions.exploration.bounds import Bounds, bounded
+from spark_regions.exploration.choose import Choose, Outcome
+from spark_regions.exploration.halving import halving
+from spark_regions.exploration.order import order, promise
+from spark_regions.exploration.select import (
     Scores,
     Selection,
     interval,
@@ -26,7 +26,7 @@ from spark_regions.explore.select import (
     threshold,
     top,
 )
-from spark_regions.explore.space import Space, points, product
+from spark_regions.exploration.space import Space, points, product
 
 LINE = Space(product({"t": [1, 2, 3, 4, 5]}))
 

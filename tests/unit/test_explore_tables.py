@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from spark_regions.explore.bounds import Shapes, bounded
-from spark_regions.explore.choose import Choose
-from spark_regions.explore.order import ORDERS
-from spark_regions.explore.select import Selection, interval, maximum, minimum, mode, threshold, top
-from spark_regions.explore.space import Point, Space
+from spark_regions.exploration.bounds import Shapes, bounded
+from spark_regions.exploration.choose import Choose
+from spark_regions.exploration.order import ORDERS
+from spark_regions.exploration.select import Selection, interval, maximum, minimum, mode, threshold, top
+from spark_regions.exploration.space import Point, Space
 from tests.harness import chance
 
 TABLES = 10_000

@@ -13,8 +13,8 @@ from math import inf
 from typing import Any
 
 from spark_regions.errors import ExploreError
-from spark_regions.explore.select import Scores, ends
-from spark_regions.explore.space import Space
+from spark_regions.exploration.select import Scores, ends
+from spark_regions.exploration.space import Space
 
 Interval = tuple[float, float]
 Known = Sequence[float | None]
@@ -127,7 +127,7 @@ class Bounds:
     A shape without a name holds along the choices of numbers, or, if there are none, along each in the order given:
     beside a bandwidth, four kernels in some order are no scale. A mapping names the choices it means.
 
-    >>> from spark_regions.explore.space import product
+    >>> from spark_regions.exploration.space import product
     >>> bounds = Bounds(Space(product({"t": [1, 2, 3, 4]})), "convex")
     >>> bounds.scored({2: 3.0}, 2), bounds.scored({2: 3.0, 1: 5.0}, 1)
     ('', '')

@@ -7,7 +7,7 @@ from numbers import Real
 from typing import Any
 
 from spark_regions.errors import ExploreError
-from spark_regions.explore.space import Point
+from spark_regions.exploration.space import Point
 
 
 def gaussian_process(

@@ -9,12 +9,12 @@ from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from spark_regions.errors import ExploreError
-from spark_regions.explore.bounds import Shapes
-from spark_regions.explore.choose import Choose
-from spark_regions.explore.halving import Halving
-from spark_regions.explore.model import gaussian_process
-from spark_regions.explore.select import Selection, maximum
-from spark_regions.explore.space import Point, Space, points, product
+from spark_regions.exploration.bounds import Shapes
+from spark_regions.exploration.choose import Choose
+from spark_regions.exploration.halving import Halving
+from spark_regions.exploration.model import gaussian_process
+from spark_regions.exploration.select import Selection, maximum
+from spark_regions.exploration.space import Point, Space, points, product
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

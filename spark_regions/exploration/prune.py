@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from spark_regions.explore.bounds import Interval
-from spark_regions.explore.select import Scores, Selection, Top, Within
+from spark_regions.exploration.bounds import Interval
+from spark_regions.exploration.select import Scores, Selection, Top, Within
 
 Intervals = Mapping[int, Interval]
 NONE: frozenset[int] = frozenset()
@@ -22,7 +22,7 @@ def losers(selection: Selection, scores: Scores) -> frozenset[int]:
     a score stays outside of the limits, k others came first. Of others, such as the mode, each branch may still be
     chosen. Shapes are not needed: nothing is lost if one is wrong.
 
-    >>> from spark_regions.explore.select import mode, top
+    >>> from spark_regions.exploration.select import mode, top
     >>> sorted(losers(top(1), {0: 3.0, 1: 5.0, 2: 5.0})), sorted(losers(mode, {0: 3.0, 1: 5.0}))
     ([0, 2], [])
     """
@@ -49,7 +49,7 @@ def found(selection: Selection, scores: Scores) -> bool:
 
     Proof. The first k are chosen, in the order of scoring; what is scored later comes after them.
 
-    >>> from spark_regions.explore.select import threshold
+    >>> from spark_regions.exploration.select import threshold
     >>> found(threshold(0.8, k=2), {0: 0.9, 1: 0.1}), found(threshold(0.8, k=2), {0: 0.9, 1: 0.1, 2: 0.8})
     (False, True)
     """

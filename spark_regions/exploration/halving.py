@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from spark_regions.errors import ExploreError
-from spark_regions.explore.select import Scores, Top, number
+from spark_regions.exploration.select import Scores, Top, number
 
 
 @dataclass(frozen=True, slots=True)

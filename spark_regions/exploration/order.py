@@ -9,8 +9,8 @@ from math import isfinite
 from statistics import NormalDist
 
 from spark_regions.errors import ExploreError
-from spark_regions.explore.select import Scores, Selection, Within
-from spark_regions.explore.space import Point, Space
+from spark_regions.exploration.select import Scores, Selection, Within
+from spark_regions.exploration.space import Point, Space
 
 Order = Callable[[Set[int], Scores], int]
 """Of the open branches, at least one, and the scores so far: the next branch."""
@@ -114,7 +114,7 @@ def promise(selection: Selection, known: Mapping[int, float], mean: float, devia
     Expected improvement: with z = (mean - best) / deviation, it is (mean - best) Φ(z) + deviation φ(z) (Hutter et al.,
     LION 2011, whom the paper cites). A sure 4 promises nothing over 5; an unsure one 0.08.
 
-    >>> from spark_regions.explore.select import maximum
+    >>> from spark_regions.exploration.select import maximum
     >>> round(promise(maximum, {0: 5.0}, 4.0, 0.0), 2), round(promise(maximum, {0: 5.0}, 4.0, 1.0), 2)
     (0.0, 0.08)
     >>> round(promise(Within(3.0, 9.0), {}, 4.0, 1.0), 2)

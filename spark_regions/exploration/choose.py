@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from spark_regions.errors import ExploreError
-from spark_regions.explore.bounds import Bounds, Shapes
-from spark_regions.explore.order import Predict
-from spark_regions.explore.order import order as order_of
-from spark_regions.explore.prune import NONE, losers, superfluous
-from spark_regions.explore.select import Selection, number
-from spark_regions.explore.space import Space
+from spark_regions.exploration.bounds import Bounds, Shapes
+from spark_regions.exploration.order import Predict
+from spark_regions.exploration.order import order as order_of
+from spark_regions.exploration.prune import NONE, losers, superfluous
+from spark_regions.exploration.select import Selection, number
+from spark_regions.exploration.space import Space
 
 OPEN, RUNNING, KEPT, DISCARDED = "open", "running", "kept", "discarded"
 PRUNED, STOPPED, FAILED = "pruned", "stopped", "failed"
@@ -48,8 +48,8 @@ class Choose:
     Three branches whose scores fall, then rise; the lowest is wanted. With 3.0 after 1.0, all further ones are at least
     3.0 and need not run:
 
-    >>> from spark_regions.explore.select import minimum
-    >>> from spark_regions.explore.space import product
+    >>> from spark_regions.exploration.select import minimum
+    >>> from spark_regions.exploration.space import product
     >>> choose = Choose(Space(product({"t": [1, 2, 3, 4]})), minimum, "convex")
     >>> for score in (2.0, 1.0, 3.0):
     ...     outcome = choose.scored(choose.next(), score)
