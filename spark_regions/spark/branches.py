@@ -29,6 +29,8 @@ AHEAD = 32
 IDLE = 0.6
 """Where a branch keeps less than this share of the cores busy, others run beside it."""
 MOST_AT_ONCE = 8
+CANCEL_SECONDS = 0.5
+"""A cancel is lost on a branch between two jobs, so it is repeated."""
 _NUMBERS = itertools.count()
 
 Call = tuple[tuple[Any, ...], Mapping[str, Any]]
@@ -70,6 +72,7 @@ class Runner:
         self._choose, self._score, self._stop = choose, score, stop
         self._name = f"explore-{next(_NUMBERS)}"
         self._runs: dict[int, BranchRun] = {}
+        self._cancelled: set[int] = set()
         self._kept: dict[int, Kept] = {}
         self._shared = _SharedState(function)
         self._ahead = _Ahead(self._session, self._call, not iterative)
@@ -130,12 +133,14 @@ class Runner:
                 futures[self._submit(pool, run.finish)] = run
             if not futures:
                 return
-            for future in wait(futures, return_when=FIRST_COMPLETED).done:
+            for future in wait(futures, CANCEL_SECONDS if self._cancelled else None, FIRST_COMPLETED).done:
                 run = futures.pop(future)
                 self._over(run, future, advance)
                 if adapts:
                     adapts = False
                     self._width = self._idle_width(run)
+            for number in self._cancelled & self._runs.keys():
+                cancel(self._session, self._runs[number].tag)
 
     def _halved(self, rule: Halving, pool: ThreadPoolExecutor, advance: Advance) -> None:
         """All branches by rungs: those that go on from each are fewer (successive halving)."""
@@ -170,6 +175,8 @@ class Runner:
         return future
 
     def _run(self, number: int) -> BranchRun:
+        # One that comes back is not cancelled any more.
+        self._cancelled.discard(number)
         kept = Kept(self._points[number])
         stop = None if isinstance(self._stop, Halving) else self._stop
         call = self._ahead.take(number)
@@ -225,7 +232,7 @@ class Runner:
             self.why[number] = "could not be chosen any more"
         for number in outcome.cancel:
             self.why[number] = "could not be chosen any more, and was cancelled"
-            cancel(self._session, self._runs[number].tag)
+        self._cancelled |= outcome.cancel
         self._end(outcome.discard)
         advance(1 + len(outcome.pruned) - len(outcome.revived), self._best())
 
