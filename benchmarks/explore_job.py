@@ -15,15 +15,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-
-Point = Mapping[str, Any]
 
 
 def cleaned(readings: DataFrame, threshold: float) -> DataFrame:
@@ -84,7 +82,7 @@ def chosen_by_hand(readings: DataFrame, name: str, way: str, output: Path) -> di
                 with kept(cleaned(readings, threshold)) as source:
                     scores.update({point: branch(point, source) for point in several})
     else:
-        with kept(readings) if way == "cached" else nothing():
+        with kept(readings) if way == "cached" else nullcontext():
             scores.update({point: branch(point) for point in points})
     best = min(scores, key=lambda point: (scores[point], points.index(point)))
     inner(cleaned(readings, best[0]), best[1]).write.parquet(str(output / "best"))
@@ -136,11 +134,6 @@ def kept(frame: DataFrame) -> Iterator[DataFrame]:
         yield frame
     finally:
         frame.unpersist()
-
-
-@contextmanager
-def nothing() -> Iterator[None]:
-    yield
 
 
 def main() -> None:

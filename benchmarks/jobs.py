@@ -65,20 +65,26 @@ class Job:
     tables: Callable[[Options], Path] = field(default=lambda options: data.tpch(options.scale, options.data))
 
 
+def in_files(columns: Mapping[str, Any], folder: Path) -> None:
+    """Arrays of one length as Parquet files, each with every fourth row."""
+    import pyarrow
+    import pyarrow.parquet
+
+    for number in range(FILES):
+        part = pyarrow.table({name: each[number::FILES] for name, each in columns.items()})
+        pyarrow.parquet.write_table(part, folder / f"part-{number}.parquet")
+
+
 def graph(options: Options) -> Path:
     """Parquet files of edges between nodes whose numbers are close to each other; made anew where they are missing."""
     import numpy
-    import pyarrow
-    import pyarrow.parquet
 
     def generate(making: Path) -> None:
         chance = numpy.random.default_rng(5)
         count, nodes = int(EDGES * options.scale), int(NODES * options.scale)
         a = chance.integers(0, nodes, count)
         b = numpy.clip(a + chance.integers(-40, 41, count), 0, nodes - 1)
-        for number in range(FILES):
-            part = pyarrow.table({"a": a[number::FILES], "b": b[number::FILES]})
-            pyarrow.parquet.write_table(part, making / f"part-{number}.parquet")
+        in_files({"a": a, "b": b}, making)
 
     return data.finished(options.data / f"edges-{options.scale:g}", generate)
 
@@ -86,8 +92,6 @@ def graph(options: Options) -> Path:
 def readings(options: Options) -> Path:
     """Parquet files of sensors' readings: normal, with one in fifty far off."""
     import numpy
-    import pyarrow
-    import pyarrow.parquet
 
     def generate(making: Path) -> None:
         chance = numpy.random.default_rng(7)
@@ -95,10 +99,7 @@ def readings(options: Options) -> Path:
         sensor = chance.integers(0, SENSORS, count)
         values = chance.normal(sensor % 17, 1 + sensor % 5, count)
         values = numpy.where(chance.random(count) < 0.02, values * chance.uniform(2, 9, count), values)
-        columns = {"sensor": sensor, "at": numpy.arange(count) // 1000, "v": values}
-        for number in range(FILES):
-            part = pyarrow.table({name: each[number::FILES] for name, each in columns.items()})
-            pyarrow.parquet.write_table(part, making / f"part-{number}.parquet")
+        in_files({"sensor": sensor, "at": numpy.arange(count) // 1000, "v": values}, making)
 
     return data.finished(options.data / f"readings-{options.scale:g}", generate)
 

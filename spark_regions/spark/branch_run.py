@@ -177,9 +177,11 @@ class BranchRun:
 @contextmanager
 def tagged(session: SparkSession, tag: str) -> Iterator[None]:
     """Jobs of this thread can be told, and cancelled, by the tag."""
-    # A classic session's own tags reach its queries alone, and not the jobs of pyspark.ml.
-    tags: Any = session.sparkContext if jvm.is_classic(session) else session
-    add, remove = (tags.addJobTag, tags.removeJobTag) if jvm.is_classic(session) else (tags.addTag, tags.removeTag)
+    if jvm.is_classic(session):
+        # Its own tags reach its queries alone, and not the jobs of pyspark.ml.
+        add, remove = session.sparkContext.addJobTag, session.sparkContext.removeJobTag
+    else:
+        add, remove = session.addTag, session.removeTag
     add(tag)
     try:
         yield

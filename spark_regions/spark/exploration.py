@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType, TracebackType
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from spark_regions.errors import ExploreError
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from spark_regions.spark.branch_run import Kept, Score, Stop
+    from spark_regions.spark.branches import Call
 
 __all__ = ["Branch", "Branches", "Chosen", "Exploration", "explore"]
 
@@ -208,15 +209,11 @@ class Exploration:
         )
         return Chosen(branches, kept, runner.interrupted)
 
-    def _branches(self) -> tuple[tuple[Mapping[str, Any], ...], tuple[tuple[tuple[Any, ...], Mapping[str, Any]], ...]]:
+    def _branches(self) -> tuple[tuple[Point, ...], tuple[Call, ...]]:
         """The parameters of each branch, and what its function is called with."""
         if not self._outer:
             return self._inner, tuple(((), point) for point in self._inner)
-        both = [
-            (MappingProxyType({**kept.parameters, **point}), ((kept.value,), point))
-            for kept in self._outer
-            for point in self._inner
-        ]
+        both = [({**kept.parameters, **point}, ((kept.value,), point)) for kept in self._outer for point in self._inner]
         return tuple(point for point, _ in both), tuple(call for _, call in both)
 
 
@@ -238,9 +235,6 @@ class _Explore:
         if not callable(function):
             raise ExploreError(f"Found {function!r}, expected a function. Hint: explore(t=[1, 2])(lambda t: …)")
         return Exploration(function, self._space, self._outer)
-
-    def __iter__(self) -> Iterator[Any]:
-        raise ExploreError("Found no function. Hint: explore(t=[1, 2])(lambda t: …)")
 
 
 def explore(points: Sequence[Point] | None = None, /, **choices: Iterable[Any]) -> _Explore:

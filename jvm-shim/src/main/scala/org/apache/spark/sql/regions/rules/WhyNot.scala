@@ -48,10 +48,11 @@ object WhyNot {
 
   /** Asked in observe mode, which reserves nothing. */
   private def declines(session: SparkSession, runtime: RegionsRuntime, signed: SignedQuery): Map[Int, Refusal] = {
+    val typed = TypedPlan.of(session, signed, new RowOrder(session, signed).unread)
     val request =
-      DecideRequest(session, runtime, runtime.nextQuery(), signed, Nil, Policy.mostOffers, Nil,
-        typed = TypedPlan.of(session, signed, new RowOrder(session, signed).unread)).copy(mode = "observe")
-    runtime.planner.request(request, DecideRequest.deadlineMillis(session, signed)) match {
+      DecideRequest(session, runtime, runtime.nextQuery(), signed, Nil, Policy.mostOffers, Nil, typed = typed)
+        .copy(mode = "observe")
+    runtime.planner.request(request, DecideRequest.deadlineMillis(session, signed, typed.isDefined)) match {
       case Left(refusal) => Map(0 -> refusal)
       case Right(answer) =>
         answer.declines.reverse
