@@ -14,7 +14,7 @@ import spark_regions
 from tests.harness import chance
 from tests.harness import postgresql as servers
 from tests.harness.browser import Reader, chrome
-from tests.harness.suites import cannot_run, longest_first, nothing_is_skipped, print_suites
+from tests.harness.suites import cannot_run, draw, is_whole, longest_first, nothing_is_skipped, print_suites
 from tests.harness.ui import Application
 
 if TYPE_CHECKING:
@@ -39,7 +39,9 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.hypothesis_seed = str(chance.seed_of("hypothesis"))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if is_whole(config):
+        config.hook.pytest_deselected(items=draw(items))
     longest_first(items)
 
 
