@@ -37,6 +37,7 @@ ONE_IN = {
     "tests/platforms/test_equivalents.py": 2,
 }
 """How many tests of a file one is drawn of; the first prefix that fits."""
+WHOLE = "WHOLE_SUITE"
 CASES = "cases"
 """Property of a test that stands for so many of another framework's."""
 
@@ -48,11 +49,15 @@ def longest_first(items: list[pytest.Item]) -> None:
     items.sort(key=place)
 
 
-def is_whole(config: pytest.Config) -> bool:
-    """Whether all tests are asked for: no file is named. A worker of pytest-xdist is told by its controller."""
+def tell_workers(config: pytest.Config) -> None:
+    """Workers of pytest-xdist collect by themselves, and do not see whether files were named."""
     if "PYTEST_XDIST_WORKER" not in os.environ:
-        os.environ["WHOLE_SUITE"] = str(int(config.args_source is pytest.Config.ArgsSource.TESTPATHS))
-    return os.environ["WHOLE_SUITE"] == "1"
+        os.environ[WHOLE] = str(int(config.args_source is pytest.Config.ArgsSource.TESTPATHS))
+
+
+def is_whole() -> bool:
+    """Whether all tests are asked for: no file is named."""
+    return os.environ[WHOLE] == "1"
 
 
 def draw(items: list[pytest.Item]) -> list[pytest.Item]:
