@@ -279,7 +279,7 @@ def test_the_table_of_branches(spark: SparkSession) -> None:
     lines = repr(best).splitlines()
     assert lines[0].split() == ["branch", "parameters", "score", "seconds", "state", "why"]
     assert lines[2].split()[:3] == ["1", "x=2", "2"]
-    assert "<td>kept</td>" in best._repr_html_()
+    assert ">kept</td>" in best._repr_html_()
 
 
 INTERRUPTED = """
