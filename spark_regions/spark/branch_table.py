@@ -12,7 +12,7 @@ from typing import Any
 from spark_regions.exploration.choose import DISCARDED, FAILED, KEPT, OPEN, PRUNED, RUNNING, STOPPED
 
 ROWS_SHOWN = 200
-_STATES = (KEPT, RUNNING, FAILED, STOPPED, DISCARDED, OPEN, PRUNED)
+STATES = (KEPT, RUNNING, FAILED, STOPPED, DISCARDED, OPEN, PRUNED)
 """Those that are shown first, where not all are."""
 _COLUMNS = ("branch", "parameters", "score", "seconds", "state", "why")
 _FIGURES = ("branch", "score", "seconds")
@@ -80,7 +80,7 @@ class Branches(list[Branch]):
         """Not more than can be read, and what is left out."""
         if len(self) <= ROWS_SHOWN:
             return self, []
-        ranked = sorted(self, key=lambda each: _STATES.index(each.state))
+        ranked = sorted(self, key=lambda each: STATES.index(each.state))
         left = Counter(each.state for each in ranked[ROWS_SHOWN:])
         return sorted(ranked[:ROWS_SHOWN], key=lambda each: each.number), [f"and {told(left)}"]
 
@@ -90,7 +90,7 @@ def told(states: Counter[str]) -> str:
     >>> told(Counter({"pruned": 20, "kept": 1}))
     '21 branches: 1 kept, 20 pruned'
     """
-    parts = ", ".join(f"{states[state]:,} {state}" for state in _STATES if states[state])
+    parts = ", ".join(f"{states[state]:,} {state}" for state in STATES if states[state])
     return f"{states.total():,} branch{'' if states.total() == 1 else 'es'}: {parts}"
 
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from spark_regions.exploration.choose import KEPT, OPEN, PRUNED, RUNNING
 from spark_regions.progress import Advance, bar, is_shown, only_if_asked
 from spark_regions.spark import jvm
-from spark_regions.spark.branch_table import Branch, Branches, cut
+from spark_regions.spark.branch_table import STATES, Branch, Branches, cut
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -222,7 +222,8 @@ class Tab:
             # Also of those that were told: their data may have been filled since.
             kept = [each for each in now.branches if each.state == KEPT][:BRANCHES_TOLD]
             changed = [each for each in changed if each.state != KEPT] + kept
-        states = Counter(each.state for each in now.branches)
+        found = Counter(each.state for each in now.branches)
+        states = {state: found[state] for state in STATES if found[state]}
         if not (changed or ended or states != self._facts.get("states")):
             return
         self._told |= {each.number: _key(each) for each in changed}
@@ -234,8 +235,8 @@ class Tab:
             "status": now.status,
             "error": cut(now.error, _TEXT),
         }
-        found = {each.number: self._held(each.number) for each in changed if each.state == KEPT}
-        held = {number: frame for number, frame in found.items() if frame is not None}
+        kept_now = (each.number for each in changed if each.state == KEPT)
+        held = {number: frame for number in kept_now if (frame := self._held(number)) is not None}
         records = [_record(each) for each in changed]
         self._tell(records, held)
         if ended:

@@ -10,7 +10,7 @@
   const score = value => (known(value) ? cell(typeof value === 'number' ? String(+value.toPrecision(6)) : value, value) : cells.unknown());
   const scored = value => (known(value) ? score(value).show : '–');
   const states = facts => Object.entries(facts.states || {}).map(([state, times]) => `${count(times)} ${state}`).join(', ');
-  const above = facts => list(facts.parents).map(([id, branch], i) => [i ? ', ' : '', link(id, `branch ${branch} of ${id}`)]);
+  const above = facts => list(facts.parents).map(([id, branch], i) => [i ? '; ' : '', link(id, `exploration ${id}, branch ${branch}`)]);
   const held = value => (value > 0 ? cells.bytes(value) : cells.unknown());
   const status = facts => (facts.status === 'interrupted' ? el('span', {class: 'badge text-bg-secondary'}, 'interrupted') : badge(facts.status));
 
@@ -19,7 +19,7 @@
       el('p', {}, 'Families of programs of which the best are kept (', el('code', {}, 'explore(…)(…).choose(…)'), '), the newest first.'),
       table({
         id: 'regions-explorations', caption: 'Explorations, the newest first', filtered: true, empty: 'Nothing has been explored so far.',
-        columns: ['Exploration', 'Function', ['Within', 'The branches that it goes on from'], 'Started', 'Status', 'Duration', 'Selection',
+        columns: ['Exploration', 'Function', ['Goes on from', 'Branches of others'], 'Started', 'Status', 'Duration', 'Selection',
           'Branches', 'Best score',
           ['Held', 'Bytes in memory and on disk, of branches that are kept']],
         rows: explorations.map(facts => [
