@@ -197,7 +197,8 @@ class StatusListenerSuite extends munit.FunSuite {
       explored(1, """[{"branch":10,"state":"kept","bytes":7},{"branch":2,"state":"discarded"}]""", "ok")
     )
     val known = filled.store.exploration(1).get
-    val branches = Trees.elements(Packed.open(known.branches)).map(b => (b.path("branch").asInt, b.path("state").asText))
+    val branches =
+      Trees.elements(Packed.open(known.branches)).map(b => (b.path("branch").asInt, b.path("state").asText))
     assertEquals(branches, Seq((2, "discarded"), (10, "kept")))
     assertEquals((known.bytes, Packed.open(known.facts).path("status").asText), (7L, "ok"))
     val serializer = new KVUtils.KVStoreScalaSerializer

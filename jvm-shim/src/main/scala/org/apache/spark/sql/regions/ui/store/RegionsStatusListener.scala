@@ -170,9 +170,16 @@ final class RegionsStatusListener(
     val known = elements(Packed.open(before.map(_.branches).orNull)) ++ elements(event.branches)
     val newest = known.map(branch => branch.whole("branch").getOrElse(-1L) -> branch).toMap.toSeq.sortBy(_._1).map(_._2)
     store.write(
-      ExplorationRecord(event.exploration, event.time, event.truncated || before.exists(_.truncated),
-        newest.flatMap(_.whole("bytes")).sum, Packed(event.facts), Packed(array(newest))),
-      true)
+      ExplorationRecord(
+        event.exploration,
+        event.time,
+        event.truncated || before.exists(_.truncated),
+        newest.flatMap(_.whole("bytes")).sum,
+        Packed(event.facts),
+        Packed(array(newest))
+      ),
+      true
+    )
   }
 
   /** The planner's list is the whole truth on what is stored; what is not in it any more is gone. */
