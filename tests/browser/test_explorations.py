@@ -48,7 +48,10 @@ def explored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explored]:
         ui = application.ui
         application.tell("explore")
         ui.until("/regions/explorations/json", lambda facts: facts["explorations"] and states(facts).get("running"))
-        ui.until("/regions/explorations/json", lambda facts: states(facts).get("kept") == 2)
+        ui.until(
+            "/regions/explorations/json",
+            lambda facts: (states(facts).get("kept"), states(facts).get("running")) == (2, 1),
+        )
         found.running = {page: ui.get(page) for page in (LIST, FIRST)}
         (folder / "go").touch()
         assert application.answer() == {"held": 2}
