@@ -37,17 +37,27 @@ def bar(
         TimeElapsedColumn,
     )
 
-    console = Console(stderr=True)
-    shown = _watched(console.is_terminal, console.is_jupyter) if wanted is None else wanted
     count: ProgressColumn = DownloadColumn(binary_units=True) if is_bytes else MofNCompleteColumn()
     columns = (TextColumn("{task.description}"), BarColumn(), count, TimeElapsedColumn())
-    with Progress(*columns, console=console, disable=not shown) as progress:
+    with Progress(*columns, console=Console(stderr=True), disable=not is_shown(wanted)) as progress:
         task = progress.add_task(description, total=total)
         yield lambda units, text=None: progress.update(task, advance=units, description=text)
 
 
+def only_if_asked() -> bool:
+    return os.environ.get(OFF) == "0"
+
+
+def is_shown(wanted: bool | None = None) -> bool:
+    """Whether `bar` draws anything."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    return _watched(console.is_terminal, console.is_jupyter) if wanted is None else wanted
+
+
 def _watched(terminal: bool, notebook: bool) -> bool:
-    if os.environ.get(OFF) == "0":
+    if only_if_asked():
         return False
     # In a notebook rich draws with ipywidgets, and only warns without them.
     return find_spec("ipywidgets") is not None if notebook else terminal

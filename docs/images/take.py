@@ -34,7 +34,7 @@ from tests.harness.browser import chrome  # noqa: E402
 from tests.harness.ui import Served, free_port, history_server  # noqa: E402
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from selenium.webdriver import Chrome
 
 SIZE = (1280, 900)
@@ -68,10 +68,29 @@ def skewed_join(spark: SparkSession, folder: Path) -> None:
     spark.sql(skew.QUERIES["full_join"]).collect()
 
 
+def explored(spark: SparkSession, folder: Path) -> None:
+    """A threshold and a kernel, then a smoothing for the two best; one branch fails."""
+    from pyspark.sql import functions as F
+
+    readings = spark.range(200_000).selectExpr("id", "id % 97 AS k", "cast((id * 7919) % 1000 AS double) AS v")
+
+    def clean(low: int, kernel: str) -> DataFrame:
+        spread = {"gauss": F.exp(-F.col("v") / 500), "tophat": F.col("v") / 1000, "linear": F.col("w")}[kernel]
+        return readings.where(F.col("v") >= low).withColumn("weight", spread)
+
+    def smooth(found: DataFrame, bandwidth: float) -> DataFrame:
+        return found.groupBy("k").agg((F.avg("weight") * bandwidth).alias("weight"))
+
+    runs = spark_regions.explore(low=[0, 100, 200, 400], kernel=["gauss", "tophat", "linear"])(clean)
+    best = runs.choose(F.avg("weight"), spark_regions.top(2), shape={"low": "monotone"})
+    best.explore(bandwidth=[0.1, 0.5, 2.0])(smooth).choose(F.max("weight"), spark_regions.maximum)
+
+
 JOBS: dict[str, tuple[str, int, Callable[[SparkSession, Path], None]]] = {
     "demo": ("orders report", 2, orders_report),
     "tpcds-q14": ("tpcds q14", 3, tpcds_q14),
     "skew": ("skewed join", 1, skewed_join),
+    "explore": ("kernels", 1, explored),
 }
 """Name of the application, how often it runs (the last one is looked at), and what it does."""
 
@@ -126,7 +145,8 @@ def pages(job: str, ui: Served, prefix: str = "") -> dict[str, str]:
     ui.until(f"{prefix}/regions/cache/json", lambda facts: all(each.get("operator") for each in facts["entries"]))
     most = max(executions, key=lambda each: (len(each["done"]), each["taskSeconds"] or 0))
     execution = most["executionId"]
-    return {
+    one = {"exploration": "/regions/exploration/?id=1"} if job == "explore" else {}
+    return one | {
         "overview": "/regions/",
         "query": f"/regions/execution/?id={execution}",
         "cache": "/regions/cache/",
@@ -140,6 +160,7 @@ KEPT = {
     "demo": {page: f"regions-{page}.png" for page in ("overview", "query", "cache", "graph", "link-on-sql-page")},
     "tpcds-q14": {page: f"regions-{page}-tpcds-q14.png" for page in ("query", "graph")},
     "skew": {"query": "regions-skew.png"},
+    "explore": {"exploration": "regions-exploration.png"},
 }
 """The pictures that the documentation shows, of the live applications."""
 

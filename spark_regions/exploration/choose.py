@@ -17,7 +17,7 @@ from spark_regions.exploration.prune import NONE, losers, superfluous
 from spark_regions.exploration.select import Selection, number
 from spark_regions.exploration.space import Space
 
-OPEN, RUNNING, KEPT, DISCARDED = "open", "running", "kept", "discarded"
+OPEN, RUNNING, KEPT, DISCARDED = "waiting", "running", "kept", "discarded"
 PRUNED, STOPPED, FAILED = "pruned", "stopped", "failed"
 
 
@@ -92,7 +92,7 @@ class Choose:
         return self.selection.lowest
 
     def state(self, branch: int) -> str:
-        """open, running, kept, discarded, pruned, stopped or failed.
+        """waiting, running, kept, discarded, pruned, stopped or failed.
 
         Limits that no score can meet prune all branches before the first one runs.
         """

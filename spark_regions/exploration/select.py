@@ -73,6 +73,9 @@ class Selection:
             raise NotImplementedError("a subclass of Selection has a method `chosen`")
         return self._function(scores)
 
+    def __repr__(self) -> str:
+        return getattr(self._function, "__name__", type(self).__name__)
+
     def check(self, branches: int) -> None:
         """:raises ExploreError: more are to be chosen than there are"""
         if self.k is not None and self.k > branches:
@@ -91,6 +94,9 @@ class Top(Selection):
         super().__init__(associative=True, k=k)
         self.lowest = lowest
 
+    def __repr__(self) -> str:
+        return f"top({self.k}, lowest=True)" if self.lowest else f"top({self.k})"
+
     def key(self, score: float, branch: int) -> tuple[float, int]:
         """Ascends from the best on; no two branches have the same."""
         return (score if self.lowest else -score, branch)
@@ -106,6 +112,12 @@ class Within(Selection):
         super().__init__(associative=True, exhaustive=k is None, k=k)
         self.low, self.high = low, high
         self.lowest = low == -math.inf
+
+    def __repr__(self) -> str:
+        below, k = self.low == -math.inf, "" if self.k is None else f", k={self.k}"
+        if below or self.high == math.inf:
+            return f"threshold({self.high if below else self.low}{', below=True' if below else ''}{k})"
+        return f"interval({self.low}, {self.high}{k})"
 
     def chosen(self, scores: Scores) -> Iterable[int]:
         return islice((branch for branch, score in scores.items() if self.low <= score <= self.high), self.k)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,10 +28,12 @@ class Ended(Exception):
 class Kept:
     """What a branch returned.
 
+    :param origin: numbers of the exploration and of the branch
     :param held: the DataFrame that was persisted for it; None where nothing was, or the user's own is
     """
 
     parameters: Mapping[str, Any]
+    origin: tuple[int, int]
     value: Any = None
     held: DataFrame | None = None
 
@@ -168,10 +171,24 @@ class BranchRun:
     def _at_work(self) -> Iterator[None]:
         began = time.monotonic()
         try:
-            with tagged(self.session, self.tag):
+            with tagged(self.session, self.tag), within(self.kept.origin):
                 yield
         finally:
             self.seconds += time.monotonic() - began
+
+
+WITHIN: ContextVar[tuple[int, int] | None] = ContextVar("within", default=None)
+"""The exploration and the branch whose code runs in this thread."""
+
+
+@contextmanager
+def within(origin: tuple[int, int]) -> Iterator[None]:
+    """What explores inside is a scope of the branch."""
+    before = WITHIN.set(origin)
+    try:
+        yield
+    finally:
+        WITHIN.reset(before)
 
 
 @contextmanager

@@ -10,17 +10,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spark_regions.errors import ExploreError
-from spark_regions.exploration.choose import Choose, Outcome
+from spark_regions.exploration.choose import FAILED, KEPT, OPEN, RUNNING, Choose, Outcome
 from spark_regions.exploration.halving import Halving
-from spark_regions.progress import Advance, bar
 from spark_regions.spark import jvm
-from spark_regions.spark.branch_run import BranchRun, Ended, Kept, Score, Stop, cancel, tagged
+from spark_regions.spark.branch_run import WITHIN, BranchRun, Ended, Kept, Score, Stop, cancel, tagged, within
+from spark_regions.spark.branch_table import Branch, Branches
+from spark_regions.spark.watch import Standing, Tab, Viewer, viewers, watched
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 log = logging.getLogger("spark_regions")
 
@@ -31,7 +33,7 @@ IDLE = 0.6
 MOST_AT_ONCE = 8
 CANCEL_SECONDS = 0.5
 """A cancel is lost on a branch between two jobs, so it is repeated."""
-_NUMBERS = itertools.count()
+_NUMBERS = itertools.count(1)
 
 Call = tuple[tuple[Any, ...], Mapping[str, Any]]
 
@@ -39,6 +41,8 @@ Call = tuple[tuple[Any, ...], Mapping[str, Any]]
 class Runner:
     """One `choose`.
 
+    :param parents: branches of other explorations that this one goes on from
+    :param about: it, for those who watch
     :ivar errors: by branch
     :ivar why: what became of a branch, in words
     :ivar interrupted: by Ctrl-C
@@ -52,6 +56,8 @@ class Runner:
         choose: Choose,
         score: Score | Column | None,
         stop: Halving | Stop | None,
+        parents: Sequence[tuple[int, int]],
+        about: Mapping[str, str],
     ) -> None:
         from pyspark.sql import Column
 
@@ -70,13 +76,23 @@ class Runner:
         self._session = _session()
         self._function, self._points, self._calls = function, points, calls
         self._choose, self._score, self._stop = choose, score, stop
-        self._name = f"explore-{next(_NUMBERS)}"
+        self._number = next(_NUMBERS)
+        self._name = f"explore-{self._number}"
+        self._status, self._error = RUNNING, ""
         self._runs: dict[int, BranchRun] = {}
         self._cancelled: set[int] = set()
         self._kept: dict[int, Kept] = {}
         self._shared = _SharedState(function)
-        self._ahead = _Ahead(self._session, self._call, not iterative)
+        self._ahead = _Ahead(self._session, self._call, not iterative, f"{self._name}-plans")
         self._width = 1
+        inside = WITHIN.get()
+        self._nested = inside is not None
+        self.tab: Tab | None = None
+        """Where Spark's UI may have a page of it."""
+        if jvm.is_classic(self._session):
+            described = {"function": _described(function), **about}
+            origins = parents or ([inside] if inside is not None else [])
+            self.tab = Tab(self._session, self._number, described, origins, self._held)
 
     def run(self, parallel: int | None, progress: bool | None) -> list[Kept]:
         """The kept branches.
@@ -87,19 +103,64 @@ class Runner:
             raise ExploreError(f"Found parallel={parallel}, expected 1 or more.")
         self._width = parallel or 1
         with ExitStack() as stack:
-            advance = stack.enter_context(bar("branches", len(self._points), progress))
+            shown: list[Viewer] = [*viewers(self._session, stack, self.branches(), progress, self._nested)]
+            shown += [] if self.tab is None else [self.tab]
+            stack.enter_context(watched(self._look, shown, self._session))
+            try:
+                kept = self._chosen(parallel is None)
+            except BaseException as error:
+                self._status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+                self._error = f"{type(error).__name__}: {error}"
+                raise
+            self._status = "interrupted" if self.interrupted else "ok"
+            return kept
+
+    def branches(self) -> Branches:
+        """As they stand; other threads may ask."""
+        return Branches(
+            Branch(
+                number,
+                point,
+                self.scores.get(number),
+                self.seconds.get(number, 0.0),
+                self._choose.state(number),
+                self.why.get(number, ""),
+                self.errors.get(number),
+            )
+            for number, point in enumerate(self._points)
+        )
+
+    def _look(self) -> Standing:
+        branches = self.branches()
+        selection = self._choose.selection
+        # What of a selection that needs all scores is best so far, nobody knows.
+        scores = [each.score for each in branches if each.state == KEPT and each.score is not None]
+        best = (min if selection.lowest else max)(scores) if scores and selection.associative else None
+        return Standing(branches, self._status, best, self._error)
+
+    def _held(self, number: int) -> DataFrame | None:
+        kept = self._kept.get(number)
+        return None if kept is None else kept.held
+
+    def _chosen(self, adapts: bool) -> list[Kept]:
+        with ExitStack() as stack:
             stack.callback(self._ahead.end)
             pool = stack.enter_context(ThreadPoolExecutor(MOST_AT_ONCE, thread_name_prefix=self._name))
             try:
                 if isinstance(self._stop, Halving):
-                    self._halved(self._stop, pool, advance)
+                    self._halved(self._stop, pool)
                 else:
-                    self._each(pool, advance, parallel is None)
+                    self._each(pool, adapts)
             except KeyboardInterrupt:
                 for number in [*self._runs]:
                     self._end([number])
                     self._choose.stopped(number)
                     self.why[number] = "interrupted"
+                for number in self._open():
+                    # One that is stopped may have others pruned.
+                    if self._choose.state(number) == OPEN:
+                        self._choose.stopped(number)
+                        self.why[number] = "interrupted before it ran"
                 if not self.scores:
                     raise
                 self.interrupted = True
@@ -117,7 +178,7 @@ class Runner:
             ) from self.errors[first]
         return [self._kept[number] for number in sorted(chosen)]
 
-    def _each(self, pool: ThreadPoolExecutor, advance: Advance, adapts: bool) -> None:
+    def _each(self, pool: ThreadPoolExecutor, adapts: bool) -> None:
         """One after another to their ends (§4.2), some side by side where cores idle.
 
         :param adapts: to what the first one leaves idle
@@ -135,14 +196,14 @@ class Runner:
                 return
             for future in wait(futures, CANCEL_SECONDS if self._cancelled else None, FIRST_COMPLETED).done:
                 run = futures.pop(future)
-                self._over(run, future, advance)
+                self._over(run, future)
                 if adapts:
                     adapts = False
                     self._width = self._idle_width(run)
             for number in self._cancelled & self._runs.keys():
                 cancel(self._session, self._runs[number].tag)
 
-    def _halved(self, rule: Halving, pool: ThreadPoolExecutor, advance: Advance) -> None:
+    def _halved(self, rule: Halving, pool: ThreadPoolExecutor) -> None:
         """All branches by rungs: those that go on from each are fewer (successive halving)."""
         while (number := self._choose.next()) is not None:
             self._run(number)
@@ -153,12 +214,12 @@ class Runner:
             for future in wait(futures).done:
                 run = futures[future]
                 if future.exception() is not None or run.over:
-                    self._over(run, future, advance)
+                    self._over(run, future)
                 else:
                     found[run.number] = future.result()
             going = rule.going(found, self._choose.lowest, self._choose.selection.k or 1)
             for number in sorted(found.keys() - going):
-                self._stopped(self._runs[number], advance)
+                self._stopped(self._runs[number])
             until = rule.after(until)
 
     def _submit(self, pool: ThreadPoolExecutor, work: Callable[..., Any], *arguments: Any) -> Future[Any]:
@@ -177,7 +238,7 @@ class Runner:
     def _run(self, number: int) -> BranchRun:
         # One that comes back is not cancelled any more.
         self._cancelled.discard(number)
-        kept = Kept(self._points[number])
+        kept = Kept(self._points[number], (self._number, number))
         stop = None if isinstance(self._stop, Halving) else self._stop
         call = self._ahead.take(number)
         run = BranchRun(self._session, number, f"{self._name}-{number}", kept, call, self._score, stop)
@@ -186,15 +247,16 @@ class Runner:
 
     def _call(self, number: int) -> Any:
         before, inputs = self._calls[number]
-        found = self._function(*before, **inputs)
+        with within((self._number, number)):
+            found = self._function(*before, **inputs)
         self._shared.look()
         return found
 
-    def _over(self, run: BranchRun, future: Future[Any], advance: Advance) -> None:
+    def _over(self, run: BranchRun, future: Future[Any]) -> None:
         """Its score, or what kept it from one, goes into the choice."""
         number, error = run.number, future.exception()
         if isinstance(error, Ended):
-            self._stopped(run, advance)
+            self._stopped(run)
             return
         del self._runs[number]
         self.seconds[number] = run.seconds
@@ -210,20 +272,20 @@ class Runner:
                 raise error
             run.end()
             outcome = self._choose.failed(number)
-            if self._choose.state(number) == "failed":
+            if self._choose.state(number) == FAILED:
                 self.errors[number] = error
                 self.why[number] = f"{type(error).__name__}: {error}".splitlines()[0]
                 log.warning("the branch %s failed: %s", self._choose.space.label(number), self.why[number])
-        self._act(outcome, advance)
+        self._act(outcome)
 
-    def _stopped(self, run: BranchRun, advance: Advance) -> None:
+    def _stopped(self, run: BranchRun) -> None:
         del self._runs[run.number]
         self.seconds[run.number] = run.seconds
         self.why[run.number] = f"after round {run.rounds[-1][0]}, with {run.rounds[-1][1]:.6g}"
         run.end()
-        self._act(self._choose.stopped(run.number), advance)
+        self._act(self._choose.stopped(run.number))
 
-    def _act(self, outcome: Outcome, advance: Advance) -> None:
+    def _act(self, outcome: Outcome) -> None:
         if outcome.contradiction:
             log.warning("%s", outcome.contradiction)
         for number in outcome.revived:
@@ -234,7 +296,6 @@ class Runner:
             self.why[number] = "could not be chosen any more, and was cancelled"
         self._cancelled |= outcome.cancel
         self._end(outcome.discard)
-        advance(1 + len(outcome.pruned) - len(outcome.revived), self._best())
 
     def _end(self, numbers: Iterable[int]) -> None:
         """What is held for them is dropped. Two branches with one plan have one copy, which the other one keeps."""
@@ -255,11 +316,7 @@ class Runner:
             kept.release()
 
     def _open(self) -> list[int]:
-        return [number for number in range(len(self._points)) if self._choose.state(number) == "open"]
-
-    def _best(self) -> str:
-        chosen = self._choose.chosen() if self.scores else ()
-        return f"branches, best {self.scores[chosen[0]]:.6g}" if chosen else "branches"
+        return [number for number in range(len(self._points)) if self._choose.state(number) == OPEN]
 
     def _idle_width(self, run: BranchRun) -> int:
         """How many such branches keep the cores busy."""
@@ -275,12 +332,13 @@ class _Ahead:
     """Plans of branches that have yet to run: called for before their turn where calling runs nothing.
 
     :param wanted: False where they cannot be told
+    :param tag: of jobs that calling for them starts
     """
 
-    def __init__(self, session: SparkSession, call: Callable[[int], Any], wanted: bool) -> None:
+    def __init__(self, session: SparkSession, call: Callable[[int], Any], wanted: bool, tag: str) -> None:
         self._session, self._call = session, call
         self._wanted = wanted and jvm.is_classic(session)
-        self._tag = f"explore-plans-{next(_NUMBERS)}"
+        self._tag = tag
         self._called: dict[int, Callable[[], Any]] = {}
 
     def take(self, number: int) -> Callable[[], Any]:
@@ -355,6 +413,14 @@ def _session() -> SparkSession:
     if session is None:
         raise ExploreError("Found no running Spark session. Hint: SparkSession.builder.getOrCreate()")
     return session
+
+
+def _described(function: Callable[..., Any]) -> str:
+    """Its name; of a lambda the line where it stands."""
+    name, code = getattr(function, "__name__", type(function).__name__), getattr(function, "__code__", None)
+    return (
+        name if name != "<lambda>" or code is None else f"lambda, {Path(code.co_filename).name}:{code.co_firstlineno}"
+    )
 
 
 def _raise(error: Exception) -> Any:

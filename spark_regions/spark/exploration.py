@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -15,55 +13,16 @@ from spark_regions.exploration.halving import Halving
 from spark_regions.exploration.model import gaussian_process
 from spark_regions.exploration.select import Selection, maximum
 from spark_regions.exploration.space import Point, Space, points, product
+from spark_regions.spark.branch_table import Branches
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from spark_regions.spark.branch_run import Kept, Score, Stop
     from spark_regions.spark.branches import Call
+    from spark_regions.spark.watch import Tab
 
-__all__ = ["Branch", "Branches", "Chosen", "Exploration", "explore"]
-
-_COLUMNS = ("branch", "parameters", "score", "seconds", "state", "why")
-
-
-@dataclass(frozen=True, slots=True)
-class Branch:
-    """What became of one branch.
-
-    :param score: None where it was never scored
-    :param seconds: it ran; 0 where it did not
-    :param state: kept, discarded, pruned, stopped, failed, running or open
-    :param why: of that state, in words
-    """
-
-    number: int
-    parameters: Mapping[str, Any]
-    score: float | None
-    seconds: float
-    state: str
-    why: str = ""
-    error: BaseException | None = None
-
-    def cells(self) -> tuple[str, ...]:
-        """As text, by `_COLUMNS`."""
-        given = ", ".join(f"{name}={_short(value)}" for name, value in self.parameters.items())
-        score = "" if self.score is None else f"{self.score:.6g}"
-        return str(self.number), given, score, f"{self.seconds:.2f}", self.state, self.why
-
-
-class Branches(list[Branch]):
-    """In the order of the space; a terminal and a notebook show a table."""
-
-    def __repr__(self) -> str:
-        rows = [_COLUMNS, *(each.cells() for each in self)]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(_COLUMNS))]
-        return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows)
-
-    def _repr_html_(self) -> str:
-        head = "".join(f"<th>{name}</th>" for name in _COLUMNS)
-        rows = ("".join(f"<td>{html.escape(cell)}</td>" for cell in each.cells()) for each in self)
-        return f"<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
+__all__ = ["Chosen", "Exploration", "explore"]
 
 
 class Chosen:
@@ -73,10 +32,11 @@ class Chosen:
     :ivar interrupted: by Ctrl-C; what is kept is the choice among those scored until then
     """
 
-    def __init__(self, branches: Branches, kept: Sequence[Kept], interrupted: bool = False) -> None:
+    def __init__(self, branches: Branches, kept: Sequence[Kept], interrupted: bool, tab: Tab | None) -> None:
         self.branches = branches
         self.interrupted = interrupted
         self._kept = tuple(kept)
+        self._tab = tab
 
     @property
     def values(self) -> list[Any]:
@@ -125,8 +85,11 @@ class Chosen:
 
     def release(self) -> None:
         """What the kept branches hold is dropped; their DataFrames can still be used, and are computed again."""
-        for each in self._kept:
+        held = [each for each in self._kept if each.held is not None]
+        for each in held:
             each.release()
+        if held and self._tab is not None:
+            self._tab.released()
 
     def __enter__(self) -> Chosen:
         return self
@@ -184,7 +147,7 @@ class Exploration:
         :param parallel: branches at a time; by default as many as keep the cores busy
         :param seed: of order random and model
         :param stop: ends iterative branches: `halving(eta)`, or a function of their (round, score) pairs so far
-        :param progress: a bar on stderr; by default only on a terminal or in a notebook
+        :param progress: a table in a notebook, else a bar on stderr; by default where somebody watches
 
         Errors: `ExploreError` for bad values, before anything runs; for a score that is none; and where all branches
         fail, with the error of the first as its cause. One branch that fails does not end the others.
@@ -193,21 +156,10 @@ class Exploration:
 
         given, calls = self._branches()
         choose = Choose(Space(given), select, shape=shape, order=order, seed=seed, predict=gaussian_process)
-        runner = Runner(self._function, given, calls, choose, score, stop)
+        about = {"select": repr(select), "shape": str(shape or ""), "order": order}
+        runner = Runner(self._function, given, calls, choose, score, stop, [kept.origin for kept in self._outer], about)
         kept = runner.run(parallel, progress)
-        branches = Branches(
-            Branch(
-                number,
-                point,
-                runner.scores.get(number),
-                runner.seconds.get(number, 0.0),
-                choose.state(number),
-                runner.why.get(number, ""),
-                runner.errors.get(number),
-            )
-            for number, point in enumerate(given)
-        )
-        return Chosen(branches, kept, runner.interrupted)
+        return Chosen(runner.branches(), kept, runner.interrupted, runner.tab)
 
     def _branches(self) -> tuple[tuple[Point, ...], tuple[Call, ...]]:
         """The parameters of each branch, and what its function is called with."""
@@ -256,8 +208,3 @@ def _space(given: Sequence[Point] | None, choices: Mapping[str, Iterable[Any]]) 
     if choices:
         raise ExploreError(f"Found points and the choices {', '.join(choices)}, expected either. Hint: points([...])")
     return points(given)
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +59,27 @@ def announce_json(session: SparkSession, frames: Sequence[DataFrame]) -> str | N
     for frame in frames:
         listed.add(frame._jdf)
     return str(shim.announce(session._jsparkSession, listed))
+
+
+def explored(session: SparkSession, told: str, held: Mapping[int, DataFrame]) -> bool:
+    """How an exploration stands, as JSON, with what is persisted for its branches; False where nobody listens."""
+    shim = api(session)
+    if shim is None:
+        return False
+    gateway: Any = session.sparkContext._gateway
+    frames = gateway.jvm.java.util.HashMap()
+    for branch, frame in held.items():
+        frames.put(branch, frame._jdf)
+    return bool(shim.explored(session._jsparkSession, told, frames))
+
+
+def hold_back_stages(context: SparkContext) -> bool:
+    """Spark's progress bar of stages is cleared, and not drawn for half a second; False where Spark has none."""
+    stages: Any = context._jsc.sc().progressBar()
+    if stages.isEmpty():
+        return False
+    stages.get().finishAll()
+    return True
 
 
 def jobs(context: SparkContext, tag: str) -> list[int]:

@@ -148,6 +148,25 @@ def test_text_from_data_stays_text(reader: Reader) -> None:
         "executionsKept": 1,
         "executions": [query],
     }
+    branches = [{"branch": 0, "parameters": {"t": "1", EVIL: "2"}, "score": 1.5, "seconds": 1.0, "state": "kept"}]
+    exploration = {
+        "exploration": 3,
+        "function": "f",
+        "select": "top(1)",
+        "shape": "convex",
+        "order": "given",
+        "began": 1,
+        "time": 1,
+        "seconds": 1.0,
+        "status": "ok",
+        "error": "e",
+        "branches": 5,
+        "states": {"kept": 5},
+        "best": 1.5,
+        "parents": [],
+        "bytes": 1,
+        "tree": branches,
+    }
     pages = {
         "execution": query,
         "": overview,
@@ -185,6 +204,8 @@ def test_text_from_data_stays_text(reader: Reader) -> None:
                 }
             ]
         },
+        "explorations": {"explorations": [exploration]},
+        "exploration": {"exploration": 3, "above": [], "explorations": [exploration]},
         "report": {
             "headline": "h",
             "notes": ["n"],

@@ -77,16 +77,20 @@ class Application:
             [sys.executable, str(JOB), str(folder), str(self.port), json.dumps(confs or {})],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True, env=environment, cwd=folder,
         )  # fmt: skip
-        self.id = self._answer()["application"]
+        self.id = self.answer()["application"]
         self.ui = Served(f"http://127.0.0.1:{self.port}")
 
     def ask(self, command: str) -> Any:
+        self.tell(command)
+        return self.answer()
+
+    def tell(self, command: str) -> None:
+        """Its answer is still to come."""
         assert self.process.stdin is not None
         self.process.stdin.write(command + "\n")
         self.process.stdin.flush()
-        return self._answer()
 
-    def _answer(self) -> Any:
+    def answer(self) -> Any:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line, f"the application ended:\n{self.log.read_text()[-4000:]}"

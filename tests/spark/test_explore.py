@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -279,7 +280,46 @@ def test_the_table_of_branches(spark: SparkSession) -> None:
     lines = repr(best).splitlines()
     assert lines[0].split() == ["branch", "parameters", "score", "seconds", "state", "why"]
     assert lines[2].split()[:3] == ["1", "x=2", "2"]
-    assert "<td>kept</td>" in best._repr_html_()
+    assert ">kept</td>" in best._repr_html_()
+
+
+ON_A_TERMINAL = """
+import time
+import spark_regions as sr
+from pyspark.sql import SparkSession, functions as F
+spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+slow = F.udf(lambda v: time.sleep(0.7) or v, "long")
+
+def branch(x):
+    return spark.range(4, numPartitions=4).select(slow(F.col("id") + x).alias("id"))
+
+for progress in (False, None):
+    runs = sr.explore(x=[1, 2])(branch)
+    print("begun", progress, flush=True)
+    runs.choose(F.max("id"), sr.maximum, parallel=1, progress=progress).release()
+    print("ended", progress, flush=True)
+spark.stop()
+"""
+
+
+def test_a_terminal_shows_the_best_score_and_no_bar_of_sparks_beside_it() -> None:
+    us, them = os.openpty()
+    seen = b""
+    process = subprocess.Popen(
+        [sys.executable, "-c", ON_A_TERMINAL], stdout=them, stderr=them, env=os.environ | {"TERM": "xterm"}
+    )
+    os.close(them)
+    with suppress(OSError):  # the other end is closed
+        while part := os.read(us, 4096):
+            seen += part
+    assert process.wait(60) == 0, seen.decode()
+    plain, ours = (
+        seen.partition(f"begun {progress}".encode())[2].partition(f"ended {progress}".encode())[0]
+        for progress in (False, None)
+    )
+    assert b"[Stage" in plain and b"branches" not in plain
+    assert b"best 4" in ours and b"best 5" in ours and b"2/2" in ours
+    assert b"[Stage" not in ours
 
 
 INTERRUPTED = """
@@ -299,6 +339,7 @@ def score(found):
 
 best = sr.explore(x=[1, 2, 3])(branch).choose(score, sr.maximum)
 print("chosen", best.parameters, best.interrupted, [each.state for each in best.branches], flush=True)
+print(best.branches, flush=True)
 print("count", best.frame.count(), len(spark.sparkContext.statusTracker().getActiveJobsIds()), flush=True)
 best.release()
 print("held", spark.sparkContext._jsc.getPersistentRDDs().size(), flush=True)
@@ -320,7 +361,8 @@ def test_ctrl_c_keeps_what_is_chosen_so_far() -> None:
     time.sleep(3)
     process.send_signal(signal.SIGINT)
     out, errors = process.communicate(timeout=60)
-    assert "chosen {'x': 1} True ['kept', " in out, errors
+    assert "chosen {'x': 1} True ['kept', 'stopped', 'stopped']" in out, errors
+    assert "interrupted before it ran" in out and "branches" not in errors.replace("branches scored so far", "")
     assert "count 1 0" in out
     assert "held 0" in out
     assert "no running Spark session" in out

@@ -22,7 +22,7 @@ from tests.spark.ui_job import SECRET
 
 pytestmark = pytest.mark.spark
 
-PAGES = ("/regions/", "/regions/cache/", "/regions/graph/", "/regions/lost/")
+PAGES = ("/regions/", "/regions/cache/", "/regions/graph/", "/regions/explorations/", "/regions/lost/")
 
 
 @pytest.fixture(scope="module")

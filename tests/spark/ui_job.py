@@ -1,21 +1,24 @@
 """An application whose UI is looked at: a store in one query, loads in the next ones, and one that is left alone.
 
-Commands, one a line: `run`, `decisions`, `counters`, `sql <statement>`, `post <event>`; each is answered by one line of
-JSON.
+Commands, one a line: `run`, `decisions`, `counters`, `explore`, `many`, `sql <statement>`, `post <event>`; each is
+answered by one line of JSON.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import spark_regions
 
 SECRET = "pa55word"
+HOSTILE = "</script><img src=x onerror='window.hurt = 1'>" + "w" * 80
 
 
 def session(folder: Path, port: str, confs: dict[str, str]) -> SparkSession:
@@ -54,6 +57,37 @@ def run(spark: SparkSession, table: str) -> dict[str, object]:
     return {"rows": len(first), "same": first == again}
 
 
+def explore(spark: SparkSession, folder: Path) -> Iterator[dict[str, object]]:
+    """Scopes within scopes. The third branch waits for a file."""
+    rows = spark.read.parquet(str(folder / "table"))
+
+    def count(found: DataFrame) -> float:
+        counted = found.count()
+        while counted == 10_000 and not (folder / "go").exists():
+            time.sleep(0.1)
+        return float(counted)
+
+    def split(found: DataFrame, m: int) -> DataFrame:
+        runs = spark_regions.explore(r=[0, 1])(lambda r: found.where(F.col("k") % m == r))
+        return runs.choose(count, spark_regions.minimum).frame
+
+    runs = spark_regions.explore(low=[0, 25, 50, 75], note=[HOSTILE], token=[SECRET])(
+        lambda low, note, token: rows.where(F.col("k") >= low)
+    )
+    kept = runs.choose(count, spark_regions.top(2), parallel=1)
+    yield {"held": len(kept.frames)}
+    best = kept.explore(m=[2, 3])(split).choose(count, spark_regions.minimum)
+    yield {"parameters": {name: best.parameters[name] for name in ("low", "m")}}
+    kept.release()
+    yield {"released": True}
+
+
+def many(spark: SparkSession) -> dict[str, object]:
+    """More branches than are told one by one; the last two are kept."""
+    runs = spark_regions.explore(x=range(1200))(lambda x: x)
+    return {"values": runs.choose(float, spark_regions.top(2), parallel=1).values}
+
+
 def post(spark: SparkSession, event: str) -> bool:
     """An event of the event log's JSON, on Spark's listener bus."""
     java = spark.sparkContext._jvm
@@ -70,6 +104,7 @@ def main(folder: Path, port: str, confs: dict[str, str]) -> None:
         names = spark.range(20_000).selectExpr("id", "id % 100 AS k", "sha2(cast(id AS string), 256) AS name")
         names.write.parquet(table)
     print(json.dumps({"application": spark.sparkContext.applicationId}), flush=True)
+    explored: Iterator[dict[str, object]] | None = None
     for line in sys.stdin:
         command, _, rest = line.strip().partition(" ")
         if command == "run":
@@ -78,6 +113,11 @@ def main(folder: Path, port: str, confs: dict[str, str]) -> None:
             answer = [row.asDict() for row in spark.sql("SELECT * FROM spark_regions_decisions()").collect()]
         elif command == "counters":
             answer = {row["key"]: row["value"] for row in spark.sql("SELECT * FROM spark_regions_status()").collect()}
+        elif command == "explore":
+            explored = explored or explore(spark, folder)
+            answer = next(explored)
+        elif command == "many":
+            answer = many(spark)
         elif command == "post":
             answer = post(spark, rest)
         else:

@@ -143,7 +143,7 @@ def test_scores_of_many_types(score: Any) -> None:
 
 def test_branches_are_told_once() -> None:
     choose = Choose(LINE, maximum)
-    with pytest.raises(ExploreError, match=r"Found t=1 open, expected running\. Hint:"):
+    with pytest.raises(ExploreError, match=r"Found t=1 waiting, expected running\. Hint:"):
         choose.scored(0, 1.0)
     choose.next()
     choose.failed(0)
@@ -190,7 +190,7 @@ def test_a_branch_that_stops_after_a_contradiction_comes_back() -> None:
     choose.scored(1, 3.0)
     choose.scored(3, 2.0)
     assert choose.stopped(2).revived == {2}
-    assert choose.state(2) == "open"
+    assert choose.state(2) == "waiting"
 
 
 def test_what_a_user_stops_stays_stopped() -> None:

@@ -161,16 +161,20 @@
    * @param columns names, or [name, what it means]
    * @param rows lists of cells, texts or nodes
    * @param filtered whether a field above narrows the rows
+   * @param levels of a tree: how deep each row stands below those before it
    */
-  function table({id, caption, columns, rows, filtered = false, empty = 'Nothing yet.'}) {
+  function table({id, caption, columns, rows, filtered = false, levels = null, empty = 'Nothing yet.'}) {
     if (!rows.length) return el('p', {class: 'text-muted', id}, empty);
     const heads = columns.map(column => {
       const [name, hint] = Array.isArray(column) ? column : [column];
       return el('th', {scope: 'col', tabindex: 0, 'aria-sort': 'none', title: hint || null}, name);
     });
-    const body = el('tbody', {}, rows.map(row => el('tr', {}, row.map(each => {
+    const body = el('tbody', {}, rows.map((row, i) => el('tr', {'data-level': levels && levels[i]}, row.map((each, at) => {
       const {show, key} = each && each.show !== undefined ? each : {show: each};
-      return el('td', {'data-key': key}, show);
+      if (!levels || at) return el('td', {'data-key': key}, show);
+      const first = el('td', {'data-key': key, class: 'regions-branch'}, levels[i + 1] > levels[i] ? toggle() : null, show);
+      first.style.setProperty('--level', levels[i]);
+      return first;
     }))));
     heads.forEach((head, at) => {
       head.addEventListener('click', () => sort(body, heads, at));
@@ -191,11 +195,35 @@
     heads.forEach((head, i) => head.setAttribute('aria-sort', i !== at ? 'none' : descending ? 'descending' : 'ascending'));
     const keyed = Array.from(body.rows, row => {
       const cell = row.cells[at];
-      return {row, key: cell.hasAttribute('data-key') ? cell.getAttribute('data-key') : cell.textContent.trim()};
+      return {row, level: level(row), key: cell.hasAttribute('data-key') ? cell.getAttribute('data-key') : cell.textContent.trim()};
     });
     const numbers = keyed.every(({key}) => key !== '' && !isNaN(key));
     const order = numbers ? (a, b) => a.key - b.key : (a, b) => a.key.localeCompare(b.key);
-    keyed.sort(descending ? (a, b) => order(b, a) : order).forEach(({row}) => body.append(row));
+    const before = descending ? (a, b) => order(b, a) : order;
+    /** Each with what stands below it. */
+    const ordered = all => {
+      const groups = [];
+      all.forEach(each => (each.level > all[0].level ? groups[groups.length - 1].push(each) : groups.push([each])));
+      return groups.sort(([a], [b]) => before(a, b)).flatMap(([first, ...below]) => [first, ...ordered(below)]);
+    };
+    ordered(keyed).forEach(({row}) => body.append(row));
+  }
+
+  const level = row => Number(row.getAttribute('data-level'));
+
+  /** Shows what stands below its row, or not. */
+  function toggle() {
+    const button = el('button', {type: 'button', class: 'regions-toggle', 'aria-expanded': 'true', 'aria-label': 'What goes on from it'});
+    button.addEventListener('click', () => {
+      const open = button.getAttribute('aria-expanded') !== 'true';
+      const own = button.closest('tr');
+      button.setAttribute('aria-expanded', String(open));
+      for (let row = own.nextElementSibling; row && level(row) > level(own); row = row.nextElementSibling) {
+        row.classList.toggle('regions-folded', !open);
+        row.querySelectorAll('.regions-toggle').forEach(inner => inner.setAttribute('aria-expanded', String(open)));
+      }
+    });
+    return button;
   }
 
   function filter(id, body, rows) {
@@ -205,10 +233,14 @@
       `${rows} shown`);
     field.addEventListener('input', () => {
       const words = field.value.toLowerCase().split(/\s+/);
-      const shown = Array.from(body.rows).filter(row => {
+      // From below: a row of a tree stays with what is found below it.
+      let needed = 0;
+      const shown = Array.from(body.rows).reverse().filter(row => {
         const text = row.textContent.toLowerCase();
-        row.hidden = !words.every(word => text.includes(word));
-        return !row.hidden;
+        const found = words.every(word => text.includes(word));
+        row.hidden = !found && level(row) >= needed;
+        if (!row.hidden) needed = level(row);
+        return found;
       });
       number.textContent = `${shown.length} shown`;
     });

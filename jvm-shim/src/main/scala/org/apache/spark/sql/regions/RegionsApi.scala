@@ -83,6 +83,14 @@ object RegionsApi extends Logging {
       case Left(refusal) => ordered(Seq("refusal" -> s"${refusal.code}: ${refusal.detail}"))
     })
 
+  /**
+   * How an exploration stands ([[ui.events.RegionsEvents.explored]]); false where nobody listens.
+   *
+   * @param held what is persisted for branches, by their numbers
+   */
+  def explored(session: SparkSession, told: String, held: java.util.Map[Int, DataFrame]): Boolean =
+    running(session).exists(_.events.explored(told, held.asScala.toMap))
+
   /** The last `limit` stages, with sparkMeasure's names. */
   def stages(session: SparkSession, limit: Int): String =
     json(running(session).map(_.profile.metrics.stages.last(limit)).getOrElse(Nil))

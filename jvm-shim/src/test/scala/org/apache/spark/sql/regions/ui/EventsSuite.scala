@@ -50,6 +50,7 @@ class EventsSuite extends munit.FunSuite {
         tree("""[{"query":7,"done":{"load":1},"declines":{},"predicted":1.5}]""")
       ),
       SparkListenerRegionsEntry("e1", "committed", 7, 1, 10, 1L << 40, 2, 0.5, "", ""),
+      EventBodies.explored(exploration, Map(1 -> 1024L), 5, texts()),
       SparkListenerRegionsState(1, "apply", "markov", tree("""{"a":"b"}"""), tree("""{"healthy":true}"""),
         tree("""{"loads":1}"""), tree("[]"), tree("""{"nodes":[],"edges":[]}"""), false)
     )
@@ -61,6 +62,22 @@ class EventsSuite extends munit.FunSuite {
       assert(JsonProtocol.sparkEventToJsonString(event).contains(s""""Event":"${event.getClass.getName}""""))
     }
   }
+
+  test("of an exploration secrets are hidden, texts and branches bounded, and bytes added to those that hold any") {
+    val event = EventBodies.explored(exploration, Map(1 -> 1024L), 5, texts("hush"))
+    val Seq(first, second) = Trees.elements(event.branches): @unchecked
+    assertEquals((event.exploration, event.facts.path("status").asText, event.truncated), (3L, "running", true))
+    assertEquals(second.at("/parameters/token").asText, "*********(redacted)")
+    assert(!first.toString.contains("hush") && first.path("bytes").isMissingNode)
+    assertEquals(second.path("bytes").asLong, 1024L)
+    val many = tree(s"""{"exploration":3,"facts":{},"branches":[${Seq.fill(3000)("{}").mkString(",")}]}""")
+    assertEquals(EventBodies.explored(many, Map.empty, 5, texts()).branches.size, EventBodies.mostBranches)
+  }
+
+  private def exploration: JsonNode = tree(
+    s"""{"exploration":3,"facts":{"status":"running","states":{"kept":1}},"branches":[
+       |{"branch":0,"parameters":{"t":"hush"},"why":"${"x" * 600}"},
+       |{"branch":1,"parameters":{"token":"abc"},"score":1.5}]}""".stripMargin)
 
   test("an event of another version replays: unknown fields are ignored, absent ones empty") {
     val name = classOf[SparkListenerRegionsRan].getName

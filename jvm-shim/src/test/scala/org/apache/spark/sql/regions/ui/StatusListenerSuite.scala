@@ -188,6 +188,25 @@ class StatusListenerSuite extends munit.FunSuite {
     assertEquals(filled.store.entry("e1").get.state, "committed")
   }
 
+  private def explored(number: Long, branches: String, status: String = "running"): SparkListenerRegionsExploration =
+    SparkListenerRegionsExploration(number, 1, tree(s"""{"status":"$status"}"""), tree(branches), false)
+
+  test("what is told of an exploration's branch replaces what was told before") {
+    val filled = new Filled(retained = 50).told(
+      explored(1, """[{"branch":10,"state":"running"},{"branch":2,"state":"kept","bytes":100}]"""),
+      explored(1, """[{"branch":10,"state":"kept","bytes":7},{"branch":2,"state":"discarded"}]""", "ok")
+    )
+    val known = filled.store.exploration(1).get
+    val branches =
+      Trees.elements(Packed.open(known.branches)).map(b => (b.path("branch").asInt, b.path("state").asText))
+    assertEquals(branches, Seq((2, "discarded"), (10, "kept")))
+    assertEquals((known.bytes, Packed.open(known.facts).path("status").asText), (7L, "ok"))
+    val serializer = new KVUtils.KVStoreScalaSerializer
+    assertEquals(serializer.deserialize(serializer.serialize(known), classOf[ExplorationRecord]).bytes, 7L)
+    (2L to 200L).foreach(number => filled.told(explored(number, "[]")))
+    assert(filled.store.explorations.sizeIs <= 51 && filled.store.explorations.head.exploration == 200)
+  }
+
   test("records survive the History Server's disk") {
     val filled = new Filled().told(decided(1, 5, load), entry("e1", "committed"), state(1, "[]"))
     val serializer = new KVUtils.KVStoreScalaSerializer
@@ -206,6 +225,7 @@ class StatusListenerSuite extends munit.FunSuite {
       SparkListenerRegionsRan(2, -1, 0, null, 0, 0, null, null, null, false),
       SparkListenerRegionsState(0, null, null, null, null, null, null, null, false),
       SparkListenerRegionsDecided(4, -1, 0, tree("[1]"), tree("7"), false),
+      SparkListenerRegionsExploration(1, 0, null, null, false),
       decided(3, 3)
     )
     assertEquals(filled.store.query(3).map(_.executionId), Some(3L))

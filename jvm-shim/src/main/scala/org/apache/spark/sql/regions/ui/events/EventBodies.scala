@@ -1,6 +1,7 @@
 package org.apache.spark.sql.regions.ui.events
 
 import com.fasterxml.jackson.databind.JsonNode
+import com.fasterxml.jackson.databind.node.ObjectNode
 
 import org.apache.spark.sql.regions.{Decision, SignedNode, wire}
 import org.apache.spark.sql.regions.profile.Observed
@@ -15,6 +16,9 @@ object EventBodies {
   val mostEntries = 500
   val mostGraphNodes = 500
   val mostGraphEdges = 2000
+
+  /** In one event; Python tells of 1,000 and those that are kept. */
+  val mostBranches = 2000
   private val labelFields = 10
 
   def decided(
@@ -80,6 +84,24 @@ object EventBodies {
         Frames.json.valueToTree[JsonNode](saving.copy(choices = redaction.first(saving.choices, mostActions)))).orNull,
       Frames.json.valueToTree[JsonNode](redaction.first(came.statements, mostActions))
     )
+  }
+
+  /**
+   * What Python tells of an exploration.
+   *
+   * @param bytes that are held for branches, by their numbers
+   */
+  def explored(
+      told: JsonNode,
+      bytes: Map[Int, Long],
+      time: Long,
+      redaction: Redaction): SparkListenerRegionsExploration = {
+    val branches = redaction.first(told.items("branches"), mostBranches).collect { case branch: ObjectNode =>
+      bytes.get(branch.path("branch").asInt).foreach(branch.put("bytes", _))
+      redaction(branch)
+    }
+    SparkListenerRegionsExploration(told.path("exploration").asLong, time, redaction(told.path("facts")),
+      array(branches), redaction.truncated)
   }
 
   /** The planner's entries and graph, kept within bounds whatever it sends. */

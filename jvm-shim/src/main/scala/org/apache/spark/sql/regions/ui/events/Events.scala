@@ -82,6 +82,23 @@ final case class SparkListenerRegionsEntry(
     extends SparkListenerEvent
 
 /**
+ * How an exploration stands: what is told replaces what was told of the same branches before.
+ *
+ * @param exploration number of it in its Python process
+ * @param facts `{function, select, shape, order, began, seconds, status, error, branches, states, best, parents}`: how many branches in each
+ *   state, the best score so far, and the branches of other explorations, `[[exploration, branch]]`, that it goes on from
+ * @param branches `[{branch, parameters, score, seconds, state, why, bytes}]`, those that have changed
+ */
+@JsonIgnoreProperties(ignoreUnknown = true)
+final case class SparkListenerRegionsExploration(
+    exploration: Long,
+    time: Long,
+    facts: JsonNode,
+    branches: JsonNode,
+    truncated: Boolean)
+    extends SparkListenerEvent
+
+/**
  * How things stand.
  *
  * @param confs every `spark.regions.*` key with its value, as an object

@@ -6,10 +6,12 @@ import scala.util.matching.Regex
 
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd, SparkListenerEvent}
+import org.apache.spark.sql.classic.DataFrame
 import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.regions._
 import org.apache.spark.sql.regions.profile.RanPlans
+import org.apache.spark.sql.regions.wire.Frames
 
 /**
  * Tells Spark's listeners what is decided and what comes of it. Nothing is told where nobody shows it: no UI, no event
@@ -85,6 +87,22 @@ final class RegionsEvents(sc: SparkContext, state: StateReport) {
     }
   }
 
+  /**
+   * @param told by Python, as JSON
+   * @param held what is persisted for branches, by their numbers
+   * @return whether anybody listens
+   */
+  def explored(told: String, held: Map[Int, DataFrame]): Boolean = {
+    if (reported) {
+      val (time, hidden) = (System.currentTimeMillis(), RegionsEvents.hidden())
+      poster.offer(() => {
+        val bytes = held.flatMap { case (branch, frame) => RegionsEvents.bytesOf(frame).map(branch -> _) }
+        EventBodies.explored(Frames.json.readTree(told), bytes, time, Redaction(sc.conf, hidden))
+      })
+    }
+    reported
+  }
+
   private def stateIfDue(): Unit = if (schedule.due(state.health)) reportState(last = false)
 
   private def reportState(last: Boolean): Unit = {
@@ -107,6 +125,11 @@ object RegionsEvents {
 
   private def executionOf(sc: SparkContext): Long =
     Option(sc.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)).flatMap(_.toLongOption).getOrElse(-1L)
+
+  /** Of what is persisted for it, as far as it has been computed. */
+  private def bytesOf(frame: DataFrame): Option[Long] =
+    frame.sparkSession.sharedState.cacheManager.lookupCachedData(frame)
+      .map(cached => SparkMinor.cachedBytes(cached.cachedRepresentation.cacheBuilder))
 
   /** What this session hides in the texts of its plans. */
   private def hidden(): Option[Regex] = SQLConf.get.stringRedactionPattern

@@ -93,5 +93,5 @@ private[pages] final class Executions(sql: SQLAppStatusStore, app: AppStatusStor
     }
 
   /** In the History Server the application has mostly ended. */
-  private def over: Boolean = Try(app.applicationInfo().attempts.forall(_.completed)).getOrElse(false)
+  def over: Boolean = Try(app.applicationInfo().attempts.forall(_.completed)).getOrElse(false)
 }

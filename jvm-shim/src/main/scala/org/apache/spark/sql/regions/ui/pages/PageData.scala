@@ -137,6 +137,35 @@ private[pages] final class PageData(store: RegionsStore, sql: SQLAppStatusStore,
     )
   }
 
+  def explorations: ObjectNode = record("explorations" -> store.explorations.map(explored))
+
+  /** With all that goes on from its branches, to any depth, and what it goes on from itself. */
+  def exploration(numbers: RegionsPage.Numbers): ObjectNode = {
+    val number = numbers("id").getOrElse(throw new RegionsPage.WrongRequest("id (of an exploration) is missing"))
+    val all = store.explorations
+    val parents =
+      all.map(each => each.exploration -> Packed.open(each.facts).items("parents").map(_.path(0).asLong)).toMap
+    // One that goes on from another has the higher number.
+    val below = all.map(_.exploration).sorted.foldLeft(Set(number))((found, one) =>
+      if (parents(one).exists(found)) found + one else found)
+    val above = all.map(_.exploration).foldLeft(Set(number))((found, one) =>
+      if (found(one)) found ++ parents(one) else found)
+    val shown = all.reverse.filter(each => below(each.exploration)).map(each =>
+      explored(each).set[ObjectNode]("tree", array(elements(Packed.open(each.branches)))))
+    record("title" -> s"Exploration $number", "exploration" -> number, "above" -> (above - number).toSeq.sorted,
+      "explorations" -> shown)
+  }
+
+  private def explored(each: ExplorationRecord): ObjectNode = {
+    val facts = Packed.open(each.facts) match {
+      case told: ObjectNode => told
+      case _ => record()
+    }
+    if (facts.text("status") == "running" && executions.over) facts.put("status", "unfinished")
+    facts.put("exploration", each.exploration).put("time", each.time).put("truncated", each.truncated)
+      .put("bytes", each.bytes)
+  }
+
   def lost: ObjectNode = record("lost" -> store.lost.map { loss =>
     val execution = if (loss.executionId >= 0) loss.executionId else executionOf(loss.query)
     fieldsOf(loss, "id").put("executionId", execution).put("reason", Reasons.all.getOrElse(loss.code, ""))

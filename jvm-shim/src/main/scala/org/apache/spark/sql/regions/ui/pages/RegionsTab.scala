@@ -28,6 +28,8 @@ final class RegionsTab(ui: SparkUI) extends SparkUITab(ui, RegionsTab.prefix) {
     new RegionsPage(this, "execution", "Regions of a query", data.execution),
     new RegionsPage(this, "cache", "Recycling cache", _ => data.cache),
     new RegionsPage(this, "graph", "Operator graph", _ => data.graph),
+    new RegionsPage(this, "explorations", "Explorations", _ => data.explorations),
+    new RegionsPage(this, "exploration", "Exploration", data.exploration),
     new RegionsPage(this, "lost", "Decisions that lost", _ => data.lost)
   ).foreach(attachPage)
   ui.attachTab(this)

@@ -81,6 +81,21 @@ final case class EntryRecord(
   private def timeIndex: Long = time
 }
 
+/**
+ * One exploration.
+ *
+ * @param bytes held for its branches
+ * @param facts as they were told last, packed
+ * @param branches the newest of each, in their order, packed
+ */
+final case class ExplorationRecord(
+    @KVIndexParam exploration: Long,
+    time: Long,
+    truncated: Boolean = false,
+    bytes: Long = 0,
+    facts: Array[Byte] = null,
+    branches: Array[Byte] = null)
+
 /** A decision that did not bring what it promised. */
 final case class RegressionRecord(
     @KVIndexParam id: String,

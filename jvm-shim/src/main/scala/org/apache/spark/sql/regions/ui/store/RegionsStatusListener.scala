@@ -33,12 +33,14 @@ final class RegionsStatusListener(
   retain[QueryRecord](None)
   retain[EntryRecord](Some("time"))
   retain[RegressionRecord](Some("time"))
+  retain[ExplorationRecord](None)
 
   override def onOtherEvent(event: SparkListenerEvent): Unit =
     try event match {
         case decision: SparkListenerRegionsDecided => decided(decision)
         case end: SparkListenerRegionsRan => ran(end)
         case result: SparkListenerRegionsEntry => entry(result)
+        case told: SparkListenerRegionsExploration => explored(told)
         case report: SparkListenerRegionsState => state(report)
         case _: SparkListenerSQLExecutionStart => onExecution()
         case _ =>
@@ -161,6 +163,23 @@ final class RegionsStatusListener(
       true
     )
     regressions.entry(event)
+  }
+
+  private def explored(event: SparkListenerRegionsExploration): Unit = {
+    val before = kept.exploration(event.exploration)
+    val known = elements(Packed.open(before.map(_.branches).orNull)) ++ elements(event.branches)
+    val newest = known.map(branch => branch.whole("branch").getOrElse(-1L) -> branch).toMap.toSeq.sortBy(_._1).map(_._2)
+    store.write(
+      ExplorationRecord(
+        event.exploration,
+        event.time,
+        event.truncated || before.exists(_.truncated),
+        newest.flatMap(_.whole("bytes")).sum,
+        Packed(event.facts),
+        Packed(array(newest))
+      ),
+      true
+    )
   }
 
   /** The planner's list is the whole truth on what is stored; what is not in it any more is gone. */

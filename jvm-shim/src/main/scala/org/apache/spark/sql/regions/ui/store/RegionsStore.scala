@@ -36,6 +36,11 @@ final class RegionsStore(store: KVStore) {
 
   def entries: Seq[EntryRecord] = KVUtils.viewToSeq(store.view(classOf[EntryRecord]))
 
+  def exploration(number: Long): Option[ExplorationRecord] = read[ExplorationRecord](number)
+
+  /** The newest first. */
+  def explorations: Seq[ExplorationRecord] = KVUtils.viewToSeq(store.view(classOf[ExplorationRecord]).reverse())
+
   /** The newest first. */
   def lost: Seq[RegressionRecord] = KVUtils.viewToSeq(store.view(classOf[RegressionRecord]).index("time").reverse())
 
@@ -63,6 +68,7 @@ private[store] object RegionsStore {
   def key(record: Any): Any = record match {
     case query: QueryRecord => query.query
     case entry: EntryRecord => entry.entry
+    case exploration: ExplorationRecord => exploration.exploration
     case loss: RegressionRecord => loss.id
     case other => throw new IllegalArgumentException(s"unexpected record ${other.getClass.getName}")
   }
