@@ -9,7 +9,7 @@ import json
 import shutil
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -51,6 +51,7 @@ class Job:
     :param of: what the ratios are of, seconds of the process or of its reports
     :param before: not measured; with `after`, in every round around the turns
     :param memory: megabytes of the driver, and how many more by scale
+    :param by_iteration: its reports are iterations of loops, which have ratios of their own
     """
 
     script: str
@@ -62,6 +63,7 @@ class Job:
     after: tuple[str, ...] = ()
     memory: tuple[int, int] | None = None
     rounds: int = 2
+    by_iteration: bool = False
     tables: Callable[[Options], Path] = field(default=lambda options: data.tpch(options.scale, options.data))
 
 
@@ -104,6 +106,24 @@ def readings(options: Options) -> Path:
     return data.finished(options.data / f"readings-{options.scale:g}", generate)
 
 
+def by_iteration(above: Iterable[Mapping[str, float]], below: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Ratio of the first, second, third and all other iterations of each loop, whose reports are named by number.
+
+    >>> by_iteration([{"x 0": 2.0, "x 3": 1.0, "x 4": 1.0}], [{"x 0": 1.0, "x 3": 4.0, "x 4": 4.0}])
+    {'x 1': 2.0, 'x rest': 0.25}
+    """
+
+    def sums(runs: Iterable[Mapping[str, float]]) -> dict[str, float]:
+        found: dict[str, float] = defaultdict(float)
+        for report, seconds in (each for run in runs for each in run.items()):
+            loop, number = report.rsplit(maxsplit=1)
+            found[f"{loop} {int(number) + 1 if int(number) < 3 else 'rest'}"] += seconds
+        return found
+
+    plain = sums(below)
+    return {name: round(seconds / plain[name], 3) for name, seconds in sums(above).items()}
+
+
 def exploration(name: str, ways: tuple[str, ...]) -> Job:
     """By hand, each way, against `explore` and `choose`; the first run, from an empty store."""
     hand = {way: Run(argument=f"{name}-{way}") for way in ways}
@@ -112,6 +132,7 @@ def exploration(name: str, ways: tuple[str, ...]) -> Job:
         hand | {"ours": Run({}, f"{name}-ours")},
         tuple((way,) for way in (*ways, "ours")),
         {"ours_over_loop": ("ours", (ways[0],)), "ours_over_best_hand": ("ours", ways)},
+        by_iteration=name == "sweep",
         tables=readings,
     )
 
@@ -211,11 +232,13 @@ def run(job: Job, options: Options) -> dict[str, Any]:
                 told["predicted_saving_seconds"][kind].append(did.predicted_seconds)
                 if (output / "storage.json").exists():
                     told["storage"][kind].append(json.loads((output / "storage.json").read_text()))
+                if job.by_iteration:
+                    told["iterations"][kind].append(json.loads((output / "seconds.json").read_text()))
             for kind in measured:
                 differing |= {f"{kind}: {each}" for each in differing_reports(folder / right, folder / kind)}
     medians = {of: {kind: median(each) for kind, each in told[of].items()} for of in ("seconds", "seconds_reports")}
     best = {name: min(below, key=lambda kind: medians[job.of][kind]) for name, (_, below) in job.ratios.items()}
-    storage = told.pop("storage", {})
+    storage, iterations = told.pop("storage", {}), told.pop("iterations", {})
     return {
         **{
             name: paired_ratio(told[job.of][above], told[job.of][best[name]]) for name, (above, _) in job.ratios.items()
@@ -224,6 +247,11 @@ def run(job: Job, options: Options) -> dict[str, Any]:
             name: {kind: max(each[of] for each in all_) for kind, all_ in storage.items()}
             for of, name in STORAGE.items()
             if storage
+        },
+        **{
+            f"{name}_by_iteration": by_iteration(iterations[above], iterations[best[name]])
+            for name, (above, _) in job.ratios.items()
+            if iterations
         },
         "ratios_of": {name: f"{job.of} of {above} / {best[name]}" for name, (above, _) in job.ratios.items()},
         "differing": sorted(differing),

@@ -353,6 +353,15 @@ CONFS: tuple[Conf, ...] = (
         "earlier run, or by the size of its sources.",
     ),
     Conf(
+        "spark.regions.sweeps.enabled",
+        "bool",
+        "true",
+        "runtime",
+        "Whether a plan that runs again in the same application with other literals, or other values in a Python "
+        "function, counts as a loop: what its iterations have in common is kept from the second one on where as many "
+        "more iterations would pay for it. See [loops that nobody rewrote](explore.md#loops-that-nobody-rewrote).",
+    ),
+    Conf(
         "spark.regions.workflow.enabled",
         "bool",
         "true",

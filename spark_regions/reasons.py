@@ -18,6 +18,7 @@ _TAKEN = {
     "REFRESHED": "A stored aggregate is brought up to date from the files that it lacks",
     "HELD": "The program still refers to this DataFrame and may use it again; given up if writing takes long",
     "SMALL_RESULT": "The few rows at the top of a query; given up if they are many, or were there quickly",
+    "SWEEP": "The query runs again with other values, and is expected to as often as it has",
     "SKI_RENTAL": "Earlier executions have cost as much more than reads as an entry would have",
     "ALWAYS": "The strategy acts at every eligible point",
     "PLANNED": "Later queries of the job use it, as in its last run",
@@ -107,6 +108,7 @@ _MATCHING = {
 }
 _DECIDING = {
     "NO_HISTORY": "The point has not been measured yet",
+    "YOUNG_SWEEP": "The second iteration may be the last, and an entry costs more than a tenth of it",
     "TOO_CHEAP": "Recomputing costs too little to be worth an entry",
     "TOO_LARGE": "The result is larger than the budget",
     "OVER_BUDGET": "No room within the byte budget",

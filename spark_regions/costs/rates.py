@@ -73,6 +73,11 @@ ENGINE_DEADLINE_LEAST_SECONDS = 30.0
 beside that. What Spark is expected to take can be a guess that is far too low, and the machine can be busy: no
 statement has less than so many seconds."""
 
+SECOND_ITERATION = 2
+SECOND_ITERATION_OVERHEAD = 0.1
+"""Of a sweep's second iteration: what is kept in it may take as much of its own work, a twentieth of both, since it may
+be the last one."""
+
 MIN_BENEFIT_SECONDS = 0.05
 """What a result has to save at least, else it is neither kept nor read."""
 

@@ -114,6 +114,7 @@ class CandidateDataFrame:
     :param seen: queries of this session built on it, this one included
     :param held: the first of them, and the program still refers to the DataFrame
     :param inputs: lineage and bytes of a row of what its joins read
+    :param weaker: no DataFrame, but the node without filters that change from iteration to iteration of a sweep
     """
 
     ref: str
@@ -123,6 +124,7 @@ class CandidateDataFrame:
     row_bytes: float
     held: bool = False
     inputs: tuple[tuple[str, float], ...] = ()
+    weaker: bool = False
 
 
 @dataclass(frozen=True)
@@ -280,7 +282,9 @@ def _repeated(told: RepeatedNodes) -> RepeatedSubplan:
 
 
 def _shared(told: SharedFrame) -> CandidateDataFrame:
-    return CandidateDataFrame(told.ref, told.node, told.seen, _signed(told), told.row_bytes, told.held, told.inputs)
+    return CandidateDataFrame(
+        told.ref, told.node, told.seen, _signed(told), told.row_bytes, told.held, told.inputs, told.weaker
+    )  # fmt: skip
 
 
 def _parents(root: int, nodes: Mapping[int, Node]) -> dict[int, int]:

@@ -10,6 +10,7 @@ from spark_regions.costs.money import NO_PRICES, Prices
 from spark_regions.costs.rates import Rates
 from spark_regions.dag.plan import Plan
 from spark_regions.dag.records import Entry, GraphView
+from spark_regions.decision.values import Sweep
 from spark_regions.platforms.typed import TypedPlan
 from spark_regions.runs.run_view import RunView
 from spark_regions.wire.messages import Confs, QueryTop, Why
@@ -40,6 +41,7 @@ class Question:
     :param unordered: nodes, each with an entry, a DataFrame or an engine whose rows would come in another order than
         plain Spark's
     :param engine: None where none is to be asked
+    :param sweep: None where no earlier query of this application was this one with other values
     """
 
     plan: Plan
@@ -56,6 +58,7 @@ class Question:
     plain_seconds: float | None = None
     prices: Prices = NO_PRICES
     engine: Engine | None = None
+    sweep: Sweep | None = None
 
     @property
     def planned(self) -> bool:

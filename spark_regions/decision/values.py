@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from spark_regions.costs.rates import SECOND_ITERATION, SECOND_ITERATION_OVERHEAD
 from spark_regions.dag.plan import Plan, Signature
 from spark_regions.matching.subsumes import Match
 from spark_regions.runs.run_view import Key
@@ -35,6 +36,7 @@ class MaterializationCandidate:
     :param extra_seconds: what computing it now costs beyond the node that it replaces
     :param first_use: nothing is known of it: stored if that adds little to the query
     :param in_memory: and only what tasks can hold in memory
+    :param iteration: of a sweep that no earlier run knew; 0 where it is none
     """
 
     node: int
@@ -51,6 +53,7 @@ class MaterializationCandidate:
     extra_seconds: float = 0.0
     first_use: bool = False
     in_memory: bool = False
+    iteration: int = 0
 
     @property
     def benefit(self) -> float:
@@ -63,8 +66,36 @@ class MaterializationCandidate:
         return self.recompute.low - self.read_seconds
 
     @property
+    def price(self) -> float:
+        """Seconds that keeping it costs now."""
+        return self.write_seconds + self.extra_seconds
+
+    @property
+    def detail(self) -> str:
+        """Beside the reason."""
+        return f"iteration {self.iteration}" if self.iteration else ""
+
+    def max_overhead(self, first_use: float) -> float | None:
+        """Share of the query's own work that writing may take: of unknown ones that of a `first_use`."""
+        if self.first_use:
+            return first_use
+        return SECOND_ITERATION_OVERHEAD if self.iteration == SECOND_ITERATION else None
+
+    @property
     def uses(self) -> float:
         return max(self.expected, self.session)
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """A plan that runs again with other values in it.
+
+    :param iteration: which one this is, the first that can be told is the second
+    :param before: the plan of the last one: the same nodes, those above a changed value with other identifiers
+    """
+
+    iteration: int
+    before: Plan
 
 
 def unmeasured(

@@ -154,11 +154,11 @@ class Effects:
             (entry, question.confs.max_bytes) if candidate.in_memory else None,
         )  # fmt: skip
         self.writes.add(write, uncosted=candidate.first_use, planned=reason == "PLANNED")
-        overhead = question.confs.first_use_overhead if candidate.first_use else None
+        overhead = candidate.max_overhead(question.confs.first_use_overhead)
         saving = round(max(candidate.benefit, 0.0), 4)
         return wire.Store(
             candidate.node, candidate.ref, entry.id, entry.location, entry.columns, reserved, overhead, saving, reason,
-            candidate.in_memory,
+            candidate.in_memory, candidate.detail,
         )  # fmt: skip
 
     def _reads_of_persisted(self, draft: Draft) -> Iterator[Action]:
@@ -182,10 +182,10 @@ class Effects:
     def _persist(self, question: Question, candidate: MaterializationCandidate) -> Iterator[Action]:
         """Persist what only this application can use."""
         rows = candidate.bytes / max(len(candidate.signature.columns), 1)
-        size, seconds = int(candidate.bytes), candidate.recompute.value
-        result = PersistedResult("", candidate.signature, rows, size, seconds)
+        result = PersistedResult("", candidate.signature, rows, int(candidate.bytes), candidate.recompute.value)
         room = reservation(candidate.bytes, question.confs.persist_max_bytes)
-        return self._persisting(question, candidate, result, room, candidate.benefit, "SKI_RENTAL")
+        why = "SWEEP" if candidate.iteration else "SKI_RENTAL", candidate.detail
+        return self._persisting(question, candidate, result, room, candidate.benefit, *why)
 
     def _persisting(
         self,
@@ -195,15 +195,15 @@ class Effects:
         room: int,
         saving: float,
         reason: str,
+        detail: str = "",
     ) -> Iterator[Action]:
         """Make room for a result, and persist it if there is some."""
         result.predicates = question.plan.predicates_of(result.signature.conjuncts)
         name, released = self.persisted.keep(result, question.confs.persist_max_bytes)
         yield from (wire.Unpersist(each) for each in released)
         if name is not None:
-            columns = where.signature.columns
-            level = "MEMORY_AND_DISK"
-            yield wire.Persist(where.node, where.ref, name, columns, level, room, round(saving, 4), reason)
+            kept = (where.node, where.ref, name, where.signature.columns, "MEMORY_AND_DISK", room)
+            yield wire.Persist(*kept, round(saving, 4), reason, detail=detail)
 
     def _released(self, actions: Iterable[Action], finished: Collection[object]) -> list[Action]:
         """The actions, with what no later query reads released: at once, or after this query if it reads it."""

@@ -22,15 +22,15 @@ def candidates(question: Question, draft: Draft) -> Draft:
     loadable = {signed.lineage for number in draft.matches if (signed := plan.nodes[number].signature)}
     unserved = unserved_shares(plan, question.view, loadable)
     eligible = eligible_nodes(plan, draft.matches)
-    measured = {number: _measured(question, draft, unserved, number) for number in sorted(eligible)}
-    private = [found for n in _private_nodes(question) if (found := _measured(question, draft, unserved, n))]
+    numbers = {number: measured(question, draft, unserved, number) for number in sorted(eligible)}
+    private = [found for n in _private_nodes(question) if (found := measured(question, draft, unserved, n))]
     if not eligible and not private:
         return draft
     return replace(
         draft,
         eligible=eligible,
-        candidates=tuple(found for found in measured.values() if found),
-        unknown=tuple(number for number, found in measured.items() if not found),
+        candidates=tuple(found for found in numbers.values() if found),
+        unknown=tuple(number for number, found in numbers.items() if not found),
         private=tuple(private),
     )
 
@@ -61,7 +61,7 @@ def _private_nodes(question: Question) -> Iterable[int]:
             yield number
 
 
-def _measured(
+def measured(
     question: Question, draft: Draft, unserved: Mapping[str, float], number: int
 ) -> MaterializationCandidate | None:
     """A node with its numbers; None where nothing was seen of it."""

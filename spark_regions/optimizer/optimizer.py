@@ -32,6 +32,7 @@ from spark_regions.optimizer.roll_up import roll_up
 from spark_regions.optimizer.route import route
 from spark_regions.optimizer.share import share
 from spark_regions.optimizer.small_result import small_result
+from spark_regions.optimizer.sweep import sweep
 from spark_regions.optimizer.widen import widen
 from spark_regions.optimizer.withdraw import withdraw
 
@@ -48,6 +49,7 @@ PASSES: tuple[Pass, ...] = (
     price,
     candidates,
     widen,
+    sweep,
     charge,
     fit,
     choose,

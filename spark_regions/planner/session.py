@@ -27,6 +27,7 @@ from spark_regions.planner.engines import engine_of
 from spark_regions.planner.observed import observed_draft
 from spark_regions.planner.run_follower import RunFollower
 from spark_regions.planner.skew import stage_key
+from spark_regions.planner.sweeps import Sweeps
 from spark_regions.planner.trusting import runs_both_ways
 from spark_regions.planner.workload import Worths
 from spark_regions.runs.run_planner import Waiting
@@ -89,6 +90,7 @@ class Session:
         self.prices = prices
         self.confs = Confs()
         self.worths = Worths(self.effects, prices)
+        self.sweeps = Sweeps()
         self.weights = store.catalog.read(lambda connection: learned_weights(connection, machine()))
         self._divided_by = 0.0
         self._decided = 0
@@ -215,7 +217,9 @@ class Session:
         """Everything that is read for the decision."""
         plan = query.plan
         rates = rates_of(self.graph.calibration)
-        view = self.graph.view(plan, confs.window, query.top.key if query.top else None)
+        sweep = self.sweeps.look(query.asked.shape, plan) if query.asked.mode == "apply" else None
+        key = query.top.key if query.top else None
+        view = self.graph.view(plan, confs.window, key, sweep.before if sweep else None)
         plain = query.baseline = baseline(query.top, query.state, view) if query.top else None
         laps("graph")
         cores = {node.signature.core for node in plan.nodes.values() if node.signature}
@@ -233,7 +237,7 @@ class Session:
             query.engine_factor = engine.rates.factor
         return Question(
             plan, view, entries, rates, confs, query.cores, self.store.clock(), run, unordered, query.asked.subquery,
-            query.top, plain.seconds if plain else None, self.prices, engine,
+            query.top, plain.seconds if plain else None, self.prices, engine, sweep,
         )  # fmt: skip
 
     def _answer(self, actions: Iterable[wire.Action], declines: Iterable[Decline]) -> Decision:

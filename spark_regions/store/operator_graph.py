@@ -57,9 +57,10 @@ class OperatorGraph:
         self._wake = threading.Event()
         self._flushing = threading.Lock()
 
-    def view(self, plan: Plan, window: int, query: str | None = None) -> GraphView:
-        """What is known about the operators of `plan`, and under `query` about it as a whole."""
-        lineages = {node.signature.lineage for node in plan.nodes.values() if node.signature}
+    def view(self, plan: Plan, window: int, query: str | None = None, before: Plan | None = None) -> GraphView:
+        """What is known about the operators of `plan` and `before`, and under `query` about `plan` as a whole."""
+        nodes = (*plan.nodes.values(), *(before.nodes.values() if before else ()))
+        lineages = {node.signature.lineage for node in nodes if node.signature}
         if query:
             lineages.add(query)
         if plan.repeated:

@@ -55,6 +55,7 @@ class Store(Record, frozen=True, tag="store", tag_field="kind"):
     :param max_bytes: of the files; more is given up
     :param max_overhead: share of the query's own work that writing may take; no bound where it is None
     :param in_memory: give up what is more than tasks hold in memory, and what the query had quickly
+    :param detail: beside the reason: the iteration of a sweep
     """
 
     node: int
@@ -67,6 +68,7 @@ class Store(Record, frozen=True, tag="store", tag_field="kind"):
     saving: float
     reason: str
     in_memory: bool = False
+    detail: str = ""
 
 
 class Persist(Record, frozen=True, tag="persist", tag_field="kind"):
@@ -81,6 +83,7 @@ class Persist(Record, frozen=True, tag="persist", tag_field="kind"):
     saving: float
     reason: str
     release: bool = False
+    detail: str = ""
 
 
 class Unpersist(Record, frozen=True, tag="unpersist", tag_field="kind"):

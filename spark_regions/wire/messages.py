@@ -188,6 +188,7 @@ class SharedFrame(Record, frozen=True):
     """A DataFrame of the user's, wider than `node`.
 
     :param inputs: lineage and bytes of a row of what its joins read
+    :param weaker: no DataFrame, but the node without the filters that changed since the last iteration of a sweep
     """
 
     ref: str
@@ -200,6 +201,7 @@ class SharedFrame(Record, frozen=True):
     held: bool = False
     row_bytes: float = 0.0
     inputs: tuple[tuple[str, float], ...] = ()
+    weaker: bool = False
 
 
 class RepeatedNodes(Record, frozen=True):
@@ -271,12 +273,24 @@ class QueryTop(Record, frozen=True):
     lineage: str
 
 
+class QueryShape(Record, frozen=True):
+    """A plan without its values, by which iterations of a loop are known.
+
+    :param shape: digest of the operators, expressions and sources
+    :param values: digest of its literals and pickled functions
+    """
+
+    shape: str
+    values: str
+
+
 class Decide(Asked, frozen=True, tag="decide"):
     """
     :param subquery: it is a part of a query, which is decided on by itself before that is
     :param top: None where the rows have no identity, or are written by a command that is not known
     :param typed: where another engine may be asked, the nodes with expressions and types, as JSON (`platforms.typed`)
     :param engine_up: its process runs
+    :param shape: None where sweeps are switched off, or a source has no identity
     """
 
     query: Long
@@ -292,6 +306,7 @@ class Decide(Asked, frozen=True, tag="decide"):
     top: QueryTop | None = None
     typed: str | None = None
     engine_up: bool = False
+    shape: QueryShape | None = None
 
 
 class DecideAgain(Asked, frozen=True, tag="again"):

@@ -8,7 +8,8 @@ Every filter reads column `a`; one like `b>=5` is a simple one, of integers. An 
 where f: sum, mean = sum + count, spread = none`, with the columns `totals.sum` and so on. What lacks files:
 `1 e1 20 of 100 by 2, 3` (node, entry, bytes, and nodes on the way). Names of operators' rows stand for digests.
 `engine`: another one can be asked: whether it is `started`, what it has `refused`, and `megabytes` of each source; all
-columns are integers there. What its statements took: `sales(a, b): 0.2 s` in `ran`.
+columns are integers there. What its statements took: `sales(a, b): 0.2 s` in `ran`. Of a sweep the `iteration` and the
+plan of the `last` one; a DataFrame that is `weaker` is none.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from spark_regions.dag.records import EdgeUse, Entry, GraphView, OperatorStatist
 from spark_regions.dag.running_statistics import RunningStatistics as Seen
 from spark_regions.decision.draft import Draft
 from spark_regions.decision.question import Confs, Engine, Question
+from spark_regions.decision.values import Sweep
 from spark_regions.platforms.typed import Args, Attribute, Expression, SortKey, SourceFile, TypedPlan
 from spark_regions.platforms.typed import Node as TypedNode
 from spark_regions.runs.program import Budget
@@ -82,6 +84,7 @@ def question(case: Mapping[str, Any]) -> Question:
         plain_seconds=case.get("plain"),
         prices=Prices(**case.get("prices", {})),
         engine=_engine(case["engine"], tree) if "engine" in case else None,
+        sweep=Sweep(case["iteration"], plan(case["last"])) if "last" in case else None,
     )
 
 
@@ -142,6 +145,7 @@ def shown(question: Question, draft: Draft) -> list[str]:
     found += [f"eligible {', '.join(map(str, sorted(draft.eligible)))}"] if draft.eligible else []
     found += [
         f"{kind} {_where(c)}: {c.benefit:.2f} s, {c.bytes / 1e6:.2f} MB, past {c.past:g}, expected {c.expected:g}"
+        + (f", {c.detail}" if c.detail else "")
         for kind in ("candidates", "private")
         for c in getattr(draft, kind)
     ]
@@ -307,7 +311,8 @@ def _shared(line: str) -> CandidateDataFrame:
     assert signed
     seen = re.search(r"seen (\d+)", rest)
     width = _number(rest, "bytes", 10.0)
-    return CandidateDataFrame(ref, int(node), int(seen[1]) if seen else 1, signed, width, "held" in rest)
+    times = int(seen[1]) if seen else 1
+    return CandidateDataFrame(ref, int(node), times, signed, width, "held" in rest, weaker="weaker" in rest)
 
 
 def _repeated(line: str) -> RepeatedSubplan:

@@ -146,7 +146,7 @@ def test_each_fact_is_computed_once(monkeypatch):
         counted(estimate, name)
     counted(price, "recompute_seconds", lambda *given, **more: tuple(sorted(more)))
     counted(match, "served", lambda asked, draft, node, entry: (node.id, entry.id))
-    counted(candidates, "_measured", lambda asked, draft, unserved, number: number)
+    counted(candidates, "measured", lambda asked, draft, unserved, number: number)
     counted(candidates, "unserved_shares")
     asked = question(
         {
@@ -159,7 +159,7 @@ def test_each_fact_is_computed_once(monkeypatch):
     )
     optimize(asked, strict=True)
     assert {name for name, _ in calls} == {
-        "self_seconds", "inclusive_seconds", "total_probabilities", "recompute_seconds", "served", "_measured",
+        "self_seconds", "inclusive_seconds", "total_probabilities", "recompute_seconds", "served", "measured",
         "unserved_shares",
     }  # fmt: skip
     assert set(calls.values()) == {1}

@@ -28,8 +28,8 @@ final class DecisionNotes(val query: Long, session: String) {
     actions += (action match {
       case load: wire.Load => decided.copy(entry = load.entry, insteadSeconds = load.instead, detail = load.rule)
       case read: wire.ReadPersisted => decided.copy(entry = read.entry, detail = read.rule)
-      case store: wire.Store => decided.copy(entry = store.entry)
-      case persist: wire.Persist => decided.copy(entry = persist.entry)
+      case store: wire.Store => decided.copy(entry = store.entry, detail = store.detail)
+      case persist: wire.Persist => decided.copy(entry = persist.entry, detail = persist.detail)
       case share: wire.Share => decided.copy(detail = share.detail)
       case route: wire.Route =>
         val expected = EngineRun(route.predictedSeconds, route.rows, route.bytes)

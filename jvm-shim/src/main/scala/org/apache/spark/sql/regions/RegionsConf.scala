@@ -88,6 +88,7 @@ object RegionsConf {
   val verifyFraction: ConfigEntry[Double] = named("verify.fraction")
   val sourcesWritten: ConfigEntry[Boolean] = named("sources.written")
   val sharingEnabled: ConfigEntry[Boolean] = named("sharing.enabled")
+  val sweepsEnabled: ConfigEntry[Boolean] = named("sweeps.enabled")
   val workflowEnabled: ConfigEntry[Boolean] = named("workflow.enabled")
   val skewEnabled: ConfigEntry[Boolean] = named("skew.enabled")
   val skewStrategy: ConfigEntry[String] = named("skew.strategy")

@@ -20,6 +20,7 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.regions.bridge.{AdaptiveDeadline, PlannerClient, PlannerPython, PlannerSettings}
 import org.apache.spark.sql.regions.platforms.{EngineClient, EngineProcess, EngineSettings, Engines}
 import org.apache.spark.sql.regions.profile.{ProfileListener, QueryRegistry, RanPlans}
+import org.apache.spark.sql.regions.rules.ChangedFilters
 import org.apache.spark.sql.regions.skew.{SkewRule, StageLoads, StageTimes}
 import org.apache.spark.sql.regions.ui.{LiveTab, RegionsExplain, RegionsSource}
 import org.apache.spark.sql.regions.ui.events.{RegionsEvents, StateReport}
@@ -51,6 +52,7 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
   val profile: ProfileListener = new ProfileListener(queries, client.observe, ran)
   val recycling = new Recycling(sc, client, counters, decisions, profile, events)
   val verifier = new Verifier(sc, recycling, profile)
+  private[regions] val changed = new ChangedFilters
   val engines = new Engines(
     new EngineClient(
       sc,

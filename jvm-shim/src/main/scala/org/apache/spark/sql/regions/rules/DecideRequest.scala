@@ -27,7 +27,8 @@ private[rules] object DecideRequest {
       repeated: Seq[RepeatedSubplan],
       subquery: Boolean = false,
       grown: Map[Int, Seq[wire.GrownEntry]] = Map.empty,
-      typed: Option[TypedPlan] = None): wire.Decide = {
+      typed: Option[TypedPlan] = None,
+      shape: Option[wire.QueryShape] = None): wire.Decide = {
     val conf = session.sessionState.conf
     wire.Decide(
       query,
@@ -66,7 +67,8 @@ private[rules] object DecideRequest {
       subquery = subquery,
       top = top(signed),
       typed = typed.map(_.json),
-      engineUp = runtime.engines.isUp
+      engineUp = runtime.engines.isUp,
+      shape = shape
     )
   }
 
@@ -97,7 +99,8 @@ private[rules] object DecideRequest {
     p.seen,
     p.held.nonEmpty,
     width(p.columns.map(_._2)),
-    joined(p.signed)
+    joined(p.signed),
+    p.weaker
   )
 
   private def node(n: SignedNode): wire.PlanNode = {

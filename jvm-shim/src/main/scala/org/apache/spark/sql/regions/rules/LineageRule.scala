@@ -143,7 +143,11 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
       val refused = notes.lap("grown")(Growths.find(runtime.planner, runtime.recycling.sources, signed, deadline))
       refused.foreach { case (node, refusal) => notes.decline(node.id, node.operator, refusal) }
     }
-    ask(new Deciding.Question(session, runtime, signed, order, frames, repeated, typed), 0, Nil, Policy.mostAsks)
+    val shape = notes.lap("shape") {
+      Option.when(!subquery && conf.getConf(RegionsConf.sweepsEnabled))(signed).flatMap(QueryShape(_))
+    }
+    val question = new Deciding.Question(session, runtime, signed, order, frames, repeated, typed, shape)
+    ask(question, 0, Nil, Policy.mostAsks)
   }
 
   /**
@@ -162,7 +166,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
     val whole = Option.unless(sent)(
       notes.lap("request") {
         val grown = signed.grown.toSeq.groupMap(_._1._1)(_._2.told(signed.nodes))
-        DecideRequest(session, runtime, query, signed, shared, offers, repeated, subquery, grown, typed)
+        DecideRequest(session, runtime, query, signed, shared, offers, repeated, subquery, grown, typed, shape)
       })
     val began = System.nanoTime()
     val deadline = math.max(
@@ -273,8 +277,11 @@ private object Deciding extends Logging {
       val order: RowOrder,
       frames: Seq[LogicalPlan],
       val repeated: Seq[RepeatedSubplan],
-      val typed: Option[TypedPlan]) {
-    val points = new SharedPoints(session, runtime, signed, frames)
+      val typed: Option[TypedPlan],
+      val shape: Option[wire.QueryShape]) {
+    private val changed =
+      shape.fold(Set.empty[String])(s => runtime.changed(s.shape, QueryShape.conditions(signed.nodes.map(_.plan))))
+    val points = new SharedPoints(session, runtime, signed, frames, changed)
     val opened = new OpenedEntries(session)
     val check = new OrderCheck(runtime, signed, order, opened)
     var sent = false

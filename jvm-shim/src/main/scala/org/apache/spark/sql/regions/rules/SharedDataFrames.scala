@@ -27,7 +27,7 @@ object SharedDataFrames {
   private val leastInputBytes = 8L << 20
 
   /** The most candidates handed to the planner for one query; each costs an optimizer run. */
-  private val most = 2
+  val most = 2
 
   /** @param held ids, for one that is met for the first time and that the program can use again */
   final case class Sighted(plan: LogicalPlan, seen: Int, held: Set[Long])

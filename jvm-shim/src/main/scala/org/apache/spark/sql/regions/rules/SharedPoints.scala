@@ -12,6 +12,7 @@ import org.apache.spark.sql.regions._
  *
  * @param analyzed the DataFrame as the program has it
  * @param held its ids where no earlier query was built on it, but the program still refers to it
+ * @param weaker no DataFrame of the program's: the node without the filters that change from iteration to iteration of a loop
  * @param signed the DataFrame's own optimized plan, with all its columns
  * @param columns digest and attribute of each distinct column
  */
@@ -23,7 +24,8 @@ final case class SharedPoint(
     held: Set[Long],
     signed: SignedQuery,
     signature: Signature,
-    columns: Seq[(String, Attribute)]) {
+    columns: Seq[(String, Attribute)],
+    weaker: Boolean = false) {
 
   def plan: LogicalPlan = signed.nodes.head.plan
 
@@ -46,7 +48,8 @@ private[rules] final class SharedPoints(
     session: SparkSession,
     runtime: RegionsRuntime,
     signed: SignedPlan,
-    frames: Seq[LogicalPlan]) {
+    frames: Seq[LogicalPlan],
+    changed: Set[String] = Set.empty) {
 
   private final case class Frame(
       own: SignedQuery,
@@ -58,6 +61,13 @@ private[rules] final class SharedPoints(
   private lazy val repeated =
     SharedDataFrames.repeated(frames, session.sessionState.conf.getConf(RegionsConf.recycleFirstUseOverhead) > 0)
 
+  /** One for each of the topmost nodes that a filter moved through which changed. */
+  private lazy val weaker: Seq[SharedPoint] =
+    new WeakerSubplans(changed)(signed).take(SharedDataFrames.most).zipWithIndex.flatMap { case ((node, plan), i) =>
+      framed(
+        plan, Seq(node)).map(f => SharedPoint(s"w$i", plan, node.id, 1, Set.empty, f.own, f.signature, f.columns, true))
+    }
+
   /**
    * One for each result: of DataFrames with the same rows the one used most, else the outermost, which has all its columns.
    *
@@ -67,7 +77,7 @@ private[rules] final class SharedPoints(
     val known = repeated.map(_.plan).toSet
     val more = SharedDataFrames.all(frames, offered).filterNot(sighted => known.exists(_ eq sighted.plan))
     (repeated ++ more).zipWithIndex.flatMap { case (sighted, i) => point(sighted, s"s$i") }
-      .groupBy(p => (p.node, p.signature.lineage)).values.map(_.maxBy(_.seen)).toSeq
+      .groupBy(p => (p.node, p.signature.lineage)).values.map(_.maxBy(_.seen)).toSeq ++ weaker
   }
 
   private def point(sighted: SharedDataFrames.Sighted, ref: String): Option[SharedPoint] =
@@ -78,15 +88,18 @@ private[rules] final class SharedPoints(
       ref, sighted.plan, frame.node.id, sighted.seen, sighted.held, frame.own, frame.signature, frame.columns)
 
   private def look(analyzed: LogicalPlan): Option[Frame] =
+    SharedPoints.optimized(session, analyzed).flatMap(framed(_, signed.nodes))
+
+  private def framed(plan: LogicalPlan, places: Seq[SignedNode]): Option[Frame] = {
+    val own = runtime.recycling.sign(session, plan)
+    val root = own.nodes.head
+    val columns = own.storeColumns(root)
     for {
-      plan <- SharedPoints.optimized(session, analyzed)
-      own = runtime.recycling.sign(session, plan)
-      root = own.nodes.head
       signature <- root.signature.toOption
       if root.notStorable.isEmpty
-      columns = own.storeColumns(root)
-      node <- signed.nodes.find(replaceable(_, plan, signature, columns))
+      node <- places.find(replaceable(_, plan, signature, columns))
     } yield Frame(own, signature, columns, node)
+  }
 
   /** A Python function may take any time: for a use that may never come, none is called that this query does not call. */
   private def asksForMorePython(node: SignedNode, plan: LogicalPlan): Boolean = {

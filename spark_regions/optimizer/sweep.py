@@ -1,0 +1,124 @@
+"""What the iterations of a loop have in common, where nobody told that it is one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from spark_regions.costs.rates import SECOND_ITERATION, SECOND_ITERATION_OVERHEAD
+from spark_regions.dag.plan import CandidateDataFrame, Plan
+from spark_regions.dag.records import GraphView
+from spark_regions.decision.draft import Draft
+from spark_regions.decision.question import Question
+from spark_regions.decision.values import Decline, MaterializationCandidate
+from spark_regions.matching.subsumes import ColumnMapping, subsumes
+from spark_regions.optimizer.candidates import measured
+from spark_regions.optimizer.estimate import estimate
+from spark_regions.optimizer.price import price
+from spark_regions.stats.cardinality import rows
+
+Numbers = Callable[[int], MaterializationCandidate | None]
+
+
+def sweep(question: Question, draft: Draft) -> Draft:
+    """After all that finds candidates: of those that the last iteration had, too, as many uses are expected as there
+    were iterations (`lindy`). Before `charge`, since more are added, with numbers of the last iteration: results under
+    filters that let less pass each time, so that they contain what comes, and those without the filters that change.
+
+    Not where an earlier run tells how often something is used, nor with a plan of the run.
+    """
+    found = question.sweep
+    if found is None or question.planned:
+        return draft
+    earlier = replace(question, plan=found.before)
+    before = price(earlier, estimate(earlier, Draft(matches=draft.matches)))
+    seen = {node.signature.lineage for node in found.before.nodes.values() if node.signature}
+
+    def numbers(node: int) -> MaterializationCandidate | None:
+        return measured(earlier, before, {}, node)
+
+    def again(each: MaterializationCandidate) -> MaterializationCandidate:
+        if each.expected > 0:
+            return each
+        return replace(each, iteration=found.iteration, session=max(each.session, float(found.iteration)))
+
+    more = [*_narrowing(question, draft, found.before, numbers), *_weaker(question, found.before, numbers)]
+    candidates = [again(each) if each.signature.lineage in seen else each for each in draft.candidates]
+    candidates += map(again, more)
+    private = [again(each) if each.signature.lineage in seen else each for each in draft.private]
+    if not candidates and not private:
+        return draft
+    # The second iteration may be the last one, which makes this a twentieth of what both take.
+    most = SECOND_ITERATION_OVERHEAD * max((each.value for each in before.seconds.values()), default=0.0)
+    dear = [each for each in (*candidates, *private) if each.iteration == SECOND_ITERATION and each.price > most]
+    added = {each.node for each in more}
+    return replace(
+        draft,
+        candidates=tuple(each for each in candidates if each not in dear),
+        private=tuple(each for each in private if each not in dear),
+        unknown=tuple(number for number in draft.unknown if number not in added),
+    ).declined(*(Decline(each.node, "YOUNG_SWEEP", f"{each.price:.2f} s, at most {most:.2f} s") for each in dear))
+
+
+def _narrowing(question: Question, draft: Draft, before: Plan, numbers: Numbers) -> Iterable[MaterializationCandidate]:
+    """Nodes that the last iteration's result would serve, as its filters are implied: so will theirs the next one."""
+    for number in draft.unknown:
+        now, last = question.plan.nodes[number].signature, before.nodes[number].signature
+        if now is None or last is None or now.core != last.core or now.columns != last.columns:
+            continue
+        serves = subsumes(question.plan, now, last, before.predicates.values())
+        if isinstance(serves, ColumnMapping) and (like := numbers(number)):
+            yield replace(like, signature=now, past=0.0)
+
+
+def _weaker(question: Question, before: Plan, numbers: Numbers) -> Iterable[MaterializationCandidate]:
+    """Nodes without the filters that change, where it is known how many rows these let pass.
+
+    Worked example: a join took 2 s under a filter that let half of a table pass, and has 10,000 rows: without it twice
+    as many are written, and this iteration takes 2 s more at most.
+    """
+    plan, view, rates = question.plan, question.view, question.rates
+    for frame in (each for each in plan.shared if each.weaker):
+        last = before.nodes[frame.node].signature
+        like, share = numbers(frame.node), _passing(question, before, frame)
+        count = rows(last.lineage, view) if last else None
+        if like is None or count is None or share is None:
+            continue
+        every = count.value / share
+        size = every * max(frame.row_bytes, 1.0) * rates.stored_ratio
+        moved = (size, question.cores, every, len(frame.signature.columns))
+        yield replace(
+            like,
+            signature=frame.signature,
+            ref=frame.ref,
+            bytes=size,
+            read_seconds=rates.read_seconds(*moved),
+            write_seconds=rates.write_seconds(*moved),
+            extra_seconds=like.recompute.value * (1 / share - 1),
+            past=0.0,
+        )
+
+
+def _passing(question: Question, before: Plan, frame: CandidateDataFrame) -> float | None:
+    """Share of rows that the filters which change let pass in the last iteration; None where that was not seen."""
+    share, seen = 1.0, False
+    for number in before.below(frame.node):
+        node = before.nodes[number]
+        now, last = question.plan.nodes[number].signature, node.signature
+        if node.operator != "Filter" or now is None or last is None or last.lineage == now.lineage:
+            continue
+        below = before.nodes[node.children[0]].signature
+        if below is None or last.conjuncts - below.conjuncts <= now.conjuncts:
+            continue
+        passed = _share(last.lineage, below.lineage, question.view)
+        if passed is None:
+            return None
+        share, seen = share * passed, True
+    return share if seen else None
+
+
+def _share(above: str, below: str, view: GraphView) -> float | None:
+    left, all_rows = rows(above, view), rows(below, view)
+    if left is None or all_rows is None or left.value <= 0:
+        return None
+    return min(1.0, left.value / max(all_rows.value, 1.0))

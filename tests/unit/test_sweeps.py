@@ -1,0 +1,64 @@
+"""Which queries of an application are iterations of a loop."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from builders import chain
+
+from spark_regions.decision.values import Appraisal, Decline, unmeasured
+from spark_regions.optimizer.strategies.ski_rental import lindy
+from spark_regions.planner import sweeps
+from spark_regions.planner.sweeps import Sweeps
+from spark_regions.stats.estimate import Estimate
+from spark_regions.wire.messages import QueryShape
+
+
+def iterations(*asked):
+    """Iteration and root of the plan before, of plans that are each told by shape and value."""
+    known = Sweeps()
+    found = [known.look(QueryShape(*each), chain(each[1], "sales", "orders")) for each in asked]
+    return [(each.iteration, each.before.nodes[0].signature.core) if each else None for each in found]
+
+
+def test_other_values_in_a_plan_of_one_shape():
+    assert iterations(("s", "1"), ("s", "2"), ("t", "3"), ("s", "4")) == [None, (2, "1"), None, (3, "2")]
+
+
+def test_a_query_that_is_asked_about_again_is_the_same_iteration():
+    assert iterations(("s", "1"), ("s", "2"), ("s", "2"), ("s", "3")) == [None, (2, "1"), (2, "1"), (3, "2")]
+
+
+def test_one_that_came_before_is_none():
+    assert iterations(("s", "1"), ("s", "2"), ("s", "1"), ("s", "1"), ("s", "3")) == [
+        None, (2, "1"), None, None, (3, "2"),
+    ]  # fmt: skip
+
+
+def test_without_a_shape_nothing_is_known():
+    assert Sweeps().look(None, chain("report", "sales")) is None
+
+
+def test_shapes_asked_longest_ago_are_forgotten(monkeypatch):
+    monkeypatch.setattr(sweeps, "MOST_SHAPES", 2)
+    assert iterations(("s", "1"), ("t", "1"), ("s", "2"), ("u", "1"), ("s", "3"), ("t", "2")) == [
+        None, None, (2, "1"), None, (3, "2"), None,
+    ]  # fmt: skip
+
+
+def candidate(iteration, seconds, write):
+    found = unmeasured(0, chain("sales").nodes[0].signature, write)
+    return replace(found, recompute=Estimate(seconds, 1.0), read_seconds=0.5, iteration=iteration)
+
+
+def test_as_many_more_iterations_are_expected_as_there_were():
+    assert lindy(candidate(2, 3.0, 4.0)) == Appraisal(1.0, "SWEEP")
+    refused = lindy(candidate(2, 3.0, 5.0))
+    assert isinstance(refused, Decline)
+    assert refused.code == "NOT_WORTH_WRITING"
+    assert isinstance(lindy(candidate(3, 3.0, 5.0)), Appraisal)
+    assert isinstance(lindy(candidate(9, 0.4, 0.1)), Decline)
+
+
+def test_what_is_written_in_the_second_iteration_is_given_up_sooner():
+    assert [candidate(n, 3.0, 1.0).max_overhead(0.3) for n in (0, 2, 3)] == [None, 0.1, None]
