@@ -125,7 +125,7 @@ class Runner:
         futures: dict[Future[Any], BranchRun] = {}
         while True:
             while len(futures) < self._width:
-                self._ahead.tell(self._open())
+                self._ahead.tell(self._choose, self._width)
                 number = self._choose.next()
                 if number is None:
                     break
@@ -254,9 +254,6 @@ class Runner:
                     break
             kept.release()
 
-    def _open(self) -> list[int]:
-        return [number for number in range(len(self._points)) if self._choose.state(number) == "open"]
-
     def _best(self) -> str:
         chosen = self._choose.chosen() if self.scores else ()
         return f"branches, best {self.scores[chosen[0]]:.6g}" if chosen else "branches"
@@ -287,15 +284,21 @@ class _Ahead:
         """The branch's function, or what it returned, or raised, already."""
         return self._called.pop(number, None) or partial(self._call, number)
 
-    def tell(self, numbers: Sequence[int]) -> None:
-        """The planner knows then what will be computed again, and keeps it until its last use."""
+    def tell(self, choose: Choose, width: int) -> None:
+        """The planner knows then what will be computed again, and keeps it from its first use to its last one.
+
+        :param width: branches at a time
+        """
         from pyspark.sql import DataFrame
 
-        if not self._wanted or len(numbers) < 2 or not self._called.keys().isdisjoint(numbers):
+        if not self._wanted or any(choose.state(number) == "open" for number in self._called):
+            return
+        numbers = choose.ahead(AHEAD)
+        if len(numbers) < 2:
             return
         frames: list[DataFrame] = []
         with tagged(self._session, self._tag):
-            for number in numbers[:AHEAD]:
+            for number in numbers:
                 found = self._call_now(number)
                 if not isinstance(found, DataFrame) or jvm.jobs(self._session.sparkContext, self._tag):
                     # Calling does the work: each has its turn.
@@ -304,7 +307,7 @@ class _Ahead:
                         return
                 else:
                     frames.append(found)
-        jvm.announce_json(self._session, frames)
+        jvm.announce_json(self._session, frames, width if choose.foreseen else 0)
 
     def end(self) -> None:
         if jvm.is_classic(self._session):

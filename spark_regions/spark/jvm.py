@@ -50,7 +50,7 @@ def why_not_json(frame: DataFrame) -> str | None:
     return None if shim is None else str(shim.whyNot(frame._jdf))
 
 
-def announce_json(session: SparkSession, frames: Sequence[DataFrame]) -> str | None:
+def announce_json(session: SparkSession, frames: Sequence[DataFrame], at_once: int = 0) -> str | None:
     shim = api(session)
     if shim is None:
         return None
@@ -58,7 +58,7 @@ def announce_json(session: SparkSession, frames: Sequence[DataFrame]) -> str | N
     listed = gateway.jvm.java.util.ArrayList()
     for frame in frames:
         listed.add(frame._jdf)
-    return str(shim.announce(session._jsparkSession, listed))
+    return str(shim.announce(session._jsparkSession, listed, at_once))
 
 
 def jobs(context: SparkContext, tag: str) -> list[int]:

@@ -119,6 +119,32 @@ def test_scopes_follow_each_other(frame: DataFrame) -> None:
             kept.explore(low=[1])
 
 
+def test_a_regression_over_scores_says_which_is_next(frame: DataFrame) -> None:
+    lows = list(range(0, 1000, 25))
+    runs = sr.explore(low=lows)(lambda low: frame.where(F.col("v") >= low))
+    # From 4,800 to 5,200 rows have one threshold alone, which is the 31st as given.
+    with runs.choose(count, sr.interval(4_800, 5_200, k=1), order="model", seed=1) as best:
+        assert best.parameters == {"low": 750}
+        assert sum(each.score is not None for each in best.branches) < 15
+
+
+def test_scopes_inside_of_branches_are_depth_first(spark: SparkSession) -> None:
+    """The order of `tests/unit/test_explore_order.py`, and what it shows (theorem 4.3), is the one that runs."""
+    ran: list[str] = []
+
+    def said(name: str, value: float = 1.0) -> float:
+        ran.append(name)
+        return value
+
+    def outer(name: str) -> float:
+        said(name)
+        inner = sr.explore(n=[1, 2])(lambda n: said(f"{name}{n}", n)).choose(float)
+        return said(f"{name} chosen", inner.value)
+
+    sr.explore(name=["a", "b"])(outer).choose(lambda found: said("chosen", found))
+    assert ran == ["a", "a1", "a2", "a chosen", "chosen", "b", "b1", "b2", "b chosen", "chosen"]
+
+
 def test_explorations_nest_in_functions(frame: DataFrame) -> None:
     def outer(m: int) -> DataFrame:
         part = frame.where(F.col("k") % m == 0)

@@ -132,5 +132,5 @@ def test_no_more_is_needed_than_breadth_first() -> None:
 
 def test_an_inner_scope_ends_before_its_siblings_begin() -> None:
     inner = [Scope(f"{name} chosen", [[f"{name}1"], [f"{name}2"]]) for name in "ab"]
-    program = ["source", Scope("chosen", [["a", inner[0]], ["b", inner[1]]]), "end"]
+    program: list[str | Scope] = ["source", Scope("chosen", [["a", inner[0]], ["b", inner[1]]]), "end"]
     assert ",".join(run(program)) == ("source,a,a1,a chosen,a2,a chosen,chosen,b,b1,b chosen,b2,b chosen,chosen,end")
