@@ -20,7 +20,7 @@ from spark_regions.spark import jvm
 from spark_regions.spark.branch_run import BranchRun, Ended, Kept, Score, Stop, cancel, tagged
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 log = logging.getLogger("spark_regions")
 
@@ -75,7 +75,7 @@ class Runner:
         self._cancelled: set[int] = set()
         self._kept: dict[int, Kept] = {}
         self._shared = _SharedState(function)
-        self._ahead = _Ahead(self._session, self._call, not iterative)
+        self._ahead = _Ahead(self._session, function, self._call, not iterative)
         self._width = 1
 
     def run(self, parallel: int | None, progress: bool | None) -> list[Kept]:
@@ -269,16 +269,22 @@ class Runner:
 
 
 class _Ahead:
-    """Plans of branches that have yet to run: called for before their turn where calling runs nothing.
+    """What branches that have yet to run will compute: their plans, called for before their turn where calling runs
+    nothing; else the DataFrames that the function sees beside its arguments, as one that fits a model to them does.
 
-    :param wanted: False where they cannot be told
+    :param lazy: False where calling does the work
     """
 
-    def __init__(self, session: SparkSession, call: Callable[[int], Any], wanted: bool) -> None:
-        self._session, self._call = session, call
-        self._wanted = wanted and jvm.is_classic(session)
+    def __init__(
+        self, session: SparkSession, function: Callable[..., Any], call: Callable[[int], Any], lazy: bool
+    ) -> None:
+        self._session, self._function, self._call = session, function, call
+        self._wanted = lazy and jvm.is_classic(session)
         self._tag = f"explore-plans-{next(_NUMBERS)}"
         self._called: dict[int, Callable[[], Any]] = {}
+        self._held: list[DataFrame] = []
+        if not lazy:
+            self._hold()
 
     def take(self, number: int) -> Callable[[], Any]:
         """The branch's function, or what it returned, or raised, already."""
@@ -304,14 +310,26 @@ class _Ahead:
                     # Calling does the work: each has its turn.
                     self._wanted = isinstance(found, Exception)
                     if not self._wanted:
+                        self._hold()
                         return
                 else:
                     frames.append(found)
         jvm.announce_json(self._session, frames, width if choose.foreseen else 0)
 
     def end(self) -> None:
+        for frame in self._held:
+            frame.unpersist()
         if jvm.is_classic(self._session):
             jvm.announce_json(self._session, [])
+
+    def _hold(self) -> None:
+        """Until the last branch has run, since each computes them again. What is persisted already is the user's."""
+        from pyspark import StorageLevel
+        from pyspark.sql import DataFrame
+
+        for _, value in _seen_by(self._function) if jvm.is_classic(self._session) else ():
+            if isinstance(value, DataFrame) and value.storageLevel == StorageLevel.NONE and jvm.is_worth_keeping(value):
+                self._held.append(value.persist())
 
     def _call_now(self, number: int) -> Any:
         try:
@@ -343,12 +361,19 @@ class _SharedState:
                 del self._before[name]
 
     def _seen(self) -> Iterator[tuple[str, bytes]]:
-        with suppress(TypeError, ValueError):  # a built-in function, or one with a cell that is not filled yet
-            found = inspect.getclosurevars(self._function)
-            for name, value in {**found.globals, **found.nonlocals}.items():
-                if isinstance(value, list | dict | set | bytearray):
-                    with suppress(Exception):  # what cannot be pickled is not compared
-                        yield name, pickle.dumps(value)
+        for name, value in _seen_by(self._function):
+            if isinstance(value, list | dict | set | bytearray):
+                with suppress(Exception):  # what cannot be pickled is not compared
+                    yield name, pickle.dumps(value)
+
+
+def _seen_by(function: Callable[..., Any]) -> list[tuple[str, Any]]:
+    """What a function sees beside its arguments, by name."""
+    try:
+        found = inspect.getclosurevars(function)
+    except (TypeError, ValueError):  # a built-in function, or one with a cell that is not filled yet
+        return []
+    return [*{**found.globals, **found.nonlocals}.items()]
 
 
 def _session() -> SparkSession:

@@ -61,6 +61,12 @@ def announce_json(session: SparkSession, frames: Sequence[DataFrame], at_once: i
     return str(shim.announce(session._jsparkSession, listed, at_once))
 
 
+def is_worth_keeping(frame: DataFrame) -> bool:
+    """Whether its rows are the same each time, and are more than read from where they are."""
+    plan = frame._jdf.queryExecution().optimizedPlan()
+    return bool(plan.deterministic()) and not plan.children().isEmpty()
+
+
 def jobs(context: SparkContext, tag: str) -> list[int]:
     """Jobs that were started with a tag."""
     tracker: Any = context._jsc.sc().statusTracker()

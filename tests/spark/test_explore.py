@@ -256,6 +256,23 @@ def test_what_the_user_persisted_stays(spark: SparkSession, frame: DataFrame) ->
         mine.unpersist(blocking=True)
 
 
+def test_what_a_function_fits_models_to_is_held_meanwhile(spark: SparkSession, frame: DataFrame) -> None:
+    rows = frame.groupBy("k").agg(F.sum("v").alias("v"))
+    chance = rows.withColumn("v", F.rand())
+    before = held(spark)
+    seen: dict[str, list[int]] = {}
+
+    def fitted(source: DataFrame, name: str, x: int) -> float:
+        seen.setdefault(name, []).append(held(spark) - before)
+        return float(source.where(F.col("v") > x).count())
+
+    sr.explore(x=[1, 2, 3])(lambda x: fitted(rows, "rows", x)).choose(float)
+    sr.explore(x=[1, 2, 3])(lambda x: fitted(chance, "by chance", x)).choose(float)
+    sr.explore(x=[1, 2, 3])(lambda x: fitted(frame, "as read", x)).choose(float)
+    assert seen == {"rows": [0, 1, 1], "by chance": [0, 0, 0], "as read": [0, 0, 0]}
+    assert held(spark) == before
+
+
 def test_branches_with_one_plan_share_what_is_held(spark: SparkSession, frame: DataFrame) -> None:
     scores = iter([1.0, 2.0])
 
