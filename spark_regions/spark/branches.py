@@ -125,7 +125,7 @@ class Runner:
         futures: dict[Future[Any], BranchRun] = {}
         while True:
             while len(futures) < self._width:
-                self._ahead.tell(self._choose, self._width)
+                self._ahead.tell(self._choose, self._most_at_once() if adapts else self._width)
                 number = self._choose.next()
                 if number is None:
                     break
@@ -265,7 +265,11 @@ class Runner:
         context = self._session.sparkContext
         busy = jvm.task_seconds(context, run.tag) / (run.seconds * context.defaultParallelism)
         # Where no job ran, the work is Python's, of which one thread runs at a time.
-        return 1 if busy <= 0 or busy >= IDLE else min(context.defaultParallelism, MOST_AT_ONCE, round(1 / busy))
+        return 1 if busy <= 0 or busy >= IDLE else min(self._most_at_once(), round(1 / busy))
+
+    def _most_at_once(self) -> int:
+        classic = jvm.is_classic(self._session)
+        return min(self._session.sparkContext.defaultParallelism, MOST_AT_ONCE) if classic else 1
 
 
 class _Ahead:
@@ -293,7 +297,7 @@ class _Ahead:
     def tell(self, choose: Choose, width: int) -> None:
         """The planner knows then what will be computed again, and keeps it from its first use to its last one.
 
-        :param width: branches at a time
+        :param width: most branches at a time
         """
         from pyspark.sql import DataFrame
 

@@ -252,6 +252,24 @@ def test_orders() -> None:
     assert order("model", space, maximum, predict=predict)(frozenset({2}), {0: 5.0, 1: 6.0}) == 2
 
 
+@pytest.mark.parametrize("name", ["given", "sorted", "random", "binary"])
+def test_what_runs_next_is_foreseen(name: str) -> None:
+    choose = Choose(Space(product({"t": [3, 1, 2, 5, 4], "k": [1, 2]})), minimum, order=name, seed=1)
+    choose.scored(choose.next(), 1.0)  # type: ignore[arg-type]
+    foreseen = choose.ahead(100)
+    assert choose.foreseen and choose.ahead(2) == foreseen[:2] and len(foreseen) == 9
+    ran = []
+    while (branch := choose.next()) is not None:
+        ran.append(branch)
+        choose.scored(branch, float(branch))
+    assert ran == foreseen
+
+
+def test_what_a_regression_runs_next_is_not_foreseen() -> None:
+    choose = Choose(LINE, minimum, order="model", predict=gaussian_process)
+    assert not choose.foreseen and choose.ahead(3) == [0, 1, 2]
+
+
 def test_a_regression_finds_what_is_wanted_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
     """One point of 40 by 3 has the score; in order it would be the 83rd."""
     space = Space(product({"t": range(40), "k": ["a", "b", "c"]}))
