@@ -6,6 +6,7 @@ import inspect
 import itertools
 import logging
 import pickle
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, suppress
@@ -120,7 +121,7 @@ class Runner:
     def _each(self, pool: ThreadPoolExecutor, advance: Advance, adapts: bool) -> None:
         """One after another to their ends (§4.2), some side by side where cores idle.
 
-        :param adapts: to what the first one leaves idle
+        :param adapts: to what the first one that runs jobs of its own leaves idle
         """
         futures: dict[Future[Any], BranchRun] = {}
         while True:
@@ -136,9 +137,10 @@ class Runner:
             for future in wait(futures, CANCEL_SECONDS if self._cancelled else None, FIRST_COMPLETED).done:
                 run = futures.pop(future)
                 self._over(run, future, advance)
-                if adapts:
+                busy = self._busy(run) if adapts else None
+                if busy is not None:
                     adapts = False
-                    self._width = self._idle_width(run)
+                    self._width = 1 if busy >= IDLE else min(self._most_at_once(), round(1 / busy))
             for number in self._cancelled & self._runs.keys():
                 cancel(self._session, self._runs[number].tag)
 
@@ -197,7 +199,7 @@ class Runner:
             self._stopped(run, advance)
             return
         del self._runs[number]
-        self.seconds[number] = run.seconds
+        self.seconds[number] = run.seconds + self._ahead.seconds.get(number, 0.0)
         if error is None:
             try:
                 outcome = self._choose.scored(number, future.result())
@@ -258,14 +260,13 @@ class Runner:
         chosen = self._choose.chosen() if self.scores else ()
         return f"branches, best {self.scores[chosen[0]]:.6g}" if chosen else "branches"
 
-    def _idle_width(self, run: BranchRun) -> int:
-        """How many such branches keep the cores busy."""
+    def _busy(self, run: BranchRun) -> float | None:
+        """The share of the cores that a branch kept busy; None where it ran no job, but Python, a thread at a time."""
         if not jvm.is_classic(self._session) or run.seconds <= 0:
-            return 1
+            return None
         context = self._session.sparkContext
-        busy = jvm.task_seconds(context, run.tag) / (run.seconds * context.defaultParallelism)
-        # Where no job ran, the work is Python's, of which one thread runs at a time.
-        return 1 if busy <= 0 or busy >= IDLE else min(self._most_at_once(), round(1 / busy))
+        spent = jvm.task_seconds(context, run.tag)
+        return spent / (run.seconds * context.defaultParallelism) if spent > 0 else None
 
     def _most_at_once(self) -> int:
         classic = jvm.is_classic(self._session)
@@ -286,6 +287,8 @@ class _Ahead:
         self._wanted = lazy and jvm.is_classic(session)
         self._tag = f"explore-plans-{next(_NUMBERS)}"
         self._called: dict[int, Callable[[], Any]] = {}
+        self.seconds: dict[int, float] = {}
+        """That calling took."""
         self._held: list[DataFrame] = []
         if not lazy:
             self._hold()
@@ -336,11 +339,14 @@ class _Ahead:
                 self._held.append(value.persist())
 
     def _call_now(self, number: int) -> Any:
+        began = time.monotonic()
         try:
             found = self._call(number)
         except Exception as error:
             self._called[number] = partial(_raise, error)
             return error
+        finally:
+            self.seconds[number] = time.monotonic() - began
         self._called[number] = lambda: found
         return found
 
@@ -381,12 +387,14 @@ def _seen_by(function: Callable[..., Any]) -> list[tuple[str, Any]]:
 
 
 def _session() -> SparkSession:
+    """Also in a thread of a branch, which has none of its own."""
+    from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
-    session = SparkSession.getActiveSession()
-    if session is None:
-        raise ExploreError("Found no running Spark session. Hint: SparkSession.builder.getOrCreate()")
-    return session
+    try:
+        return SparkSession.active()
+    except PySparkRuntimeError as error:
+        raise ExploreError("Found no running Spark session. Hint: SparkSession.builder.getOrCreate()") from error
 
 
 def _raise(error: Exception) -> Any:

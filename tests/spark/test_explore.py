@@ -145,7 +145,8 @@ def test_scopes_inside_of_branches_are_depth_first(spark: SparkSession) -> None:
     assert ran == ["a", "a1", "a2", "a chosen", "chosen", "b", "b1", "b2", "b chosen", "chosen"]
 
 
-def test_explorations_nest_in_functions(frame: DataFrame) -> None:
+@pytest.mark.parametrize("parallel", [1, 2])
+def test_explorations_nest_in_functions(frame: DataFrame, parallel: int) -> None:
     def outer(m: int) -> DataFrame:
         part = frame.where(F.col("k") % m == 0)
         inner = sr.explore(low=[0, 500])(lambda low: part.where(F.col("v") >= low)).choose(count, sr.minimum)
@@ -153,7 +154,7 @@ def test_explorations_nest_in_functions(frame: DataFrame) -> None:
         inner.release()
         return found
 
-    with sr.explore(m=[2, 3])(outer).choose(count, sr.maximum) as best:
+    with sr.explore(m=[2, 3])(outer).choose(count, sr.maximum, parallel=parallel) as best:
         assert best.frame.count() == frame.where("k % 2 = 0 AND v >= 500").count()
 
 
