@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("spark_regions")
 
-AHEAD = 32
+AHEAD = 64
 """Branches whose plans are told together, so that what several of them compute is computed once."""
 IDLE = 0.6
 """Where a branch keeps less than this share of the cores busy, others run beside it."""
