@@ -81,10 +81,7 @@ class RunMatcher:
         self._furthest = max(self._furthest, place)
 
     def ahead(self, now: int = -1) -> list[int]:
-        """Steps that are still to come.
-
-        :param now: a step that begins
-        """
+        """Steps that are still to come, where step `now` begins."""
         furthest = max(self._furthest, now)
         return [k for k in range(len(self.steps)) if k not in self._taken and k > furthest - self._late]
 

@@ -56,7 +56,7 @@ class Runner:
     ) -> None:
         from pyspark.sql import Column
 
-        iterative = inspect.isgeneratorfunction(function)
+        iterative = self._iterative = inspect.isgeneratorfunction(function)
         if score is not None and not callable(score) and not isinstance(score, Column):
             raise ExploreError(f"Found the score {score!r}, expected a function or a Column.")
         if score is None and not iterative:
@@ -90,6 +90,8 @@ class Runner:
         with ExitStack() as stack:
             advance = stack.enter_context(bar("branches", len(self._points), progress))
             stack.callback(self._ahead.end)
+            if self._iterative:
+                self._ahead.hold()
             pool = stack.enter_context(ThreadPoolExecutor(MOST_AT_ONCE, thread_name_prefix=self._name))
             try:
                 if isinstance(self._stop, Halving):
@@ -290,18 +292,13 @@ class _Ahead:
         self.seconds: dict[int, float] = {}
         """That calling took."""
         self._held: list[DataFrame] = []
-        if not lazy:
-            self._hold()
 
     def take(self, number: int) -> Callable[[], Any]:
         """The branch's function, or what it returned, or raised, already."""
         return self._called.pop(number, None) or partial(self._call, number)
 
     def tell(self, choose: Choose, width: int) -> None:
-        """The planner knows then what will be computed again, and keeps it from its first use to its last one.
-
-        :param width: most branches at a time
-        """
+        """The planner keeps then what `width` branches at a time compute again from its first use to its last one."""
         from pyspark.sql import DataFrame
 
         if not self._wanted or any(choose.state(number) == "open" for number in self._called):
@@ -317,7 +314,7 @@ class _Ahead:
                     # Calling does the work: each has its turn.
                     self._wanted = isinstance(found, Exception)
                     if not self._wanted:
-                        self._hold()
+                        self.hold()
                         return
                 else:
                     frames.append(found)
@@ -329,7 +326,7 @@ class _Ahead:
         if jvm.is_classic(self._session):
             jvm.announce_json(self._session, [])
 
-    def _hold(self) -> None:
+    def hold(self) -> None:
         """Until the last branch has run, since each computes them again. What is persisted already is the user's."""
         from pyspark import StorageLevel
         from pyspark.sql import DataFrame
