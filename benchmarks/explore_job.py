@@ -3,8 +3,9 @@
 spark-submit explore_job.py <folder of readings> <folder for the result> <exploration>-<way>
 
 `kde` (Meta-Dataflows, fig. 6): outlier thresholds by bandwidths of a density estimate; `nested` (fig. 9): ten ways to
-clean by ten ways to fold; `sweep`: a loop over thresholds, and one over a parameter of a pandas function, that nobody
-rewrote.
+clean by ten ways to fold; `series16` to `series1024` (fig. 7): so many ways to mask readings, to mark changes and to
+find runs of them, where the way to mask is chosen first; `sweep`: a loop over thresholds, and one over a parameter of a
+pandas function, that nobody rewrote.
 Ways: `loop`, `threads`, `cached` (the input), `cached_prefix` (also each cleaned one while it is used), `ours`.
 """
 
@@ -17,11 +18,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
-from itertools import groupby
+from itertools import groupby, product
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 
@@ -106,6 +107,50 @@ def chosen_by_us(readings: DataFrame, name: str, output: Path) -> dict[tuple[Any
         return {tuple(each.parameters.values()): each.score for each in best.branches if each.score is not None}
 
 
+def masked(readings: DataFrame, window: int, threshold: float) -> DataFrame:
+    """Readings close to the mean of those before them."""
+    before = Window.partitionBy("sensor").orderBy("at", "v").rowsBetween(-window, 0)
+    far = F.abs(F.col("v") - F.avg("v").over(before))
+    return readings.withColumn("far", far).where(F.col("far") <= threshold).select("sensor", "at", "v")
+
+
+def runs(found: DataFrame, length: int, change: float, duration: int) -> float:
+    """How many changes follow one within a duration."""
+    order = Window.partitionBy("sensor").orderBy("at", "v")
+    marked = found.withColumn("change", F.col("v") - F.avg("v").over(order.rowsBetween(-length, -1)))
+    events = marked.where(F.abs("change") > change).withColumn("after", F.col("at") - F.lag("at").over(order))
+    return float(events.where(F.col("after") <= duration).count())
+
+
+MASKS: dict[str, list[Any]] = {"window": [2, 3, 5, 8], "threshold": [1.0, 2.0, 3.0, 4.0]}
+MARKS: dict[str, list[Any]] = {"length": [2, 4, 6, 8], "change": [0.5, 1.0, 2.0, 3.0], "duration": [1, 2, 4, 8]}
+MANY = {"series16": (2, 2, 1), "series64": (2, 2, 4), "series256": (4, 4, 1), "series1024": (4, 4, 4)}
+"""Values of each choice: of masks, of lengths and changes, of durations."""
+
+
+def series(readings: DataFrame, name: str, way: str) -> dict[tuple[Any, ...], float]:
+    """Runs found after the mask that keeps most of the readings."""
+    import spark_regions as sr
+
+    masks, marks, durations = MANY[name]
+    outer = {key: values[:masks] for key, values in MASKS.items()}
+    inner = {key: values[: durations if key == "duration" else marks] for key, values in MARKS.items()}
+    if way == "ours":
+        most = sr.explore(**outer)(lambda window, threshold: masked(readings, window, threshold))
+        with most.choose(F.count("*"), sr.maximum) as mask:
+            found = mask.explore(**inner)(lambda frame, **marks: runs(frame, **marks)).choose(float, sr.maximum)
+        return {tuple(each.parameters.values()): each.score for each in found.branches if each.score is not None}
+    scores: dict[tuple[Any, ...], float] = {}
+    kept: dict[tuple[Any, ...], int] = {}
+    for mask_point in product(*outer.values()):
+        for mark_point in product(*inner.values()):
+            frame = masked(readings, *mask_point)
+            kept[mask_point] = kept.get(mask_point) or frame.count()
+            scores[(*mask_point, *mark_point)] = runs(frame, *mark_point)
+    best = max(kept, key=lambda point: kept[point])
+    return {point: score for point, score in scores.items() if point[:2] == best}
+
+
 def swept(readings: DataFrame, seconds: dict[str, float]) -> dict[tuple[Any, ...], float]:
     """Nobody told anybody that this is a family of queries."""
     found: dict[tuple[Any, ...], float] = {}
@@ -166,6 +211,9 @@ def main() -> None:
     start = time.perf_counter()
     if name == "sweep":
         scores = swept(readings, seconds)
+    elif name in MANY:
+        scores = series(readings, name, way)
+        seconds["exploration"] = time.perf_counter() - start
     else:
         scores = chosen_by_us(readings, name, output) if way == "ours" else chosen_by_hand(readings, name, way, output)
         seconds["exploration"] = time.perf_counter() - start

@@ -140,10 +140,27 @@ def exploration(name: str, ways: tuple[str, ...]) -> Job:
 OURS = Run({})
 WAYS = ("loop", "threads", "cached", "cached_prefix")
 JOBS = {
-    # Families of programs (Meta-Dataflows, figs. 6 and 9), and a loop over settings that nobody rewrote.
+    # Families of programs (Meta-Dataflows, figs. 6, 9 and 7), and a loop over settings that nobody rewrote.
     "kde": exploration("kde", WAYS),
     "nested": exploration("nested", WAYS),
+    **{name: exploration(name, ("loop",)) for name in ("series16", "series64", "series256", "series1024")},
     "sweep": exploration("sweep", ("loop",)),
+    # A network's initial weights by its settings (fig. 5), and cross-validation.
+    "weights": Job(
+        "tuning_job.py",
+        {"plain": Run(argument="weights-loop")} | {way: Run({}, f"weights-{way}") for way in ("exhaustive", "early")},
+        (("plain",), ("exhaustive",), ("early",)),
+        {f"{way}_over_plain": (way, ("plain",)) for way in ("exhaustive", "early")},
+        rounds=1,
+        tables=readings,
+    ),
+    "folds": Job(
+        "tuning_job.py",
+        {"plain": Run(argument="folds-plain"), "ours": Run(argument="folds-ours")},
+        (("plain",), ("ours",)),
+        {"ours_over_plain": ("ours", ("plain",))},
+        tables=readings,
+    ),
     # The third run of a job that recurs, against the plain job.
     "recurring": Job(
         "lines_job.py",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -53,6 +53,9 @@ class Effects:
         """Take leases, reserve room, keep the ledger of what is persisted."""
         reads, lost = self._loads_and_stores(question, draft, query)
         actions: list[Action] = [*self._reads_of_persisted(draft), *reads]
+        if draft.run is not None:
+            # First, since it makes room.
+            actions = self._released(actions, draft.run.finished)
         missed = False
         for wanted in draft.keeps:
             more = list(self._keep(question, wanted))
@@ -60,8 +63,6 @@ class Effects:
             actions += more
         for candidate in draft.persists:
             actions += self._persist(question, candidate)
-        if draft.run is not None:
-            actions = self._released(actions, draft.run.finished)
         for share in draft.shares:
             # Each place saves its part, so that the sum over the actions is the group's.
             part = round(share.saving / len(share.nodes), 4)
@@ -205,17 +206,16 @@ class Effects:
             kept = (where.node, where.ref, name, where.signature.columns, "MEMORY_AND_DISK", room)
             yield wire.Persist(*kept, round(saving, 4), reason, detail=detail)
 
-    def _released(self, actions: Iterable[Action], finished: Collection[object]) -> list[Action]:
+    def _released(self, actions: Sequence[Action], finished: Collection[object]) -> list[Action]:
         """The actions, with what no later query reads released: at once, or after this query if it reads it."""
         over = [each.id for each in self.persisted.kept if each.planned in finished]
-        found: list[Action] = []
-        used = set()
-        for action in actions:
-            if isinstance(action, wire.ReadPersisted | wire.Persist):
-                used.add(action.entry)
-                if action.entry in over:
-                    action = msgspec.structs.replace(action, release=True)
-            found.append(action)
+        used = {action.entry for action in actions if isinstance(action, wire.ReadPersisted)}
+        found: list[Action] = [
+            msgspec.structs.replace(action, release=True)
+            if isinstance(action, wire.ReadPersisted) and action.entry in over
+            else action
+            for action in actions
+        ]
         for name in over:
             if name not in used:
                 self.persisted.drop(name)

@@ -72,6 +72,8 @@ class Choose:
         self.space, self.selection = space, selection
         self._bounds = Bounds(space, shape)
         self._pick = order_of(order, space, selection, self._bounds.choices, seed, predict)
+        self.foreseen = order != "model"
+        """Whether scores change the order only by what they rule out."""
         self._states = [OPEN] * len(space)
         self._open = set(range(len(space)))
         self._running: set[int] = set()
@@ -97,6 +99,16 @@ class Choose:
         Limits that no score can meet prune all branches before the first one runs.
         """
         return self._states[branch]
+
+    def ahead(self, limit: int) -> list[int]:
+        """Open branches as they run next; of an order that is not foreseen, as they are numbered."""
+        if not self.foreseen:
+            return sorted(self._open)[:limit]
+        left, found = set(self._open), list[int]()
+        while left and len(found) < limit:
+            found.append(self._pick(left, self._scores))
+            left.remove(found[-1])
+        return found
 
     def next(self) -> int | None:
         """The branch to run now, which counts as running; None if nothing is open."""

@@ -13,6 +13,7 @@ from spark_regions.decision.values import RunDecision
 from spark_regions.effects.persisted import PersistedResults
 from spark_regions.runs.program import Budget
 from spark_regions.runs.recorded_query import Measured, RecordedQuery, completed, decoded, query_part
+from spark_regions.runs.run_matcher import KEPT_BEHIND
 from spark_regions.runs.run_planner import RunPlanner, Stored, Waiting
 from spark_regions.runs.run_view import Key, RunView
 from spark_regions.stats.cardinality import rows
@@ -60,7 +61,9 @@ class RunFollower:
             self.planner.decided(run.paired)
 
     def announce(self, message: Announce) -> BatchPlan:
-        """Plan for the queries of a batch, which follow in any order; without any, the batch is over.
+        """Plan for the queries of a batch; without any, the batch is over.
+
+        Of queries in order, what is kept need not fit at once: it goes after its last use, or once that was left out.
 
         :raises InvalidRequest: the message breaks the protocol
         """
@@ -72,7 +75,9 @@ class RunFollower:
             return BatchPlan(release=tuple(released))
         confs, cores = message.queries[0].confs, max(1, message.queries[0].parallelism)
         expected = [self._expected(each, confs, cores) for each in message.queries]
-        self.planner = RunPlanner(completed(expected), together=True)
+        self.planner = RunPlanner(
+            completed(expected), together=not message.at_once, late=message.at_once or KEPT_BEHIND
+        )
         budget, kept, stored = self._means(confs)
         rates = rates_of(self.graph.calibration)
         self.planner.prepare(budget, rates, cores, kept, stored, BATCH_SECONDS)

@@ -31,8 +31,9 @@ class RunMatcher:
     nodes by their numbers. One recorded identifier stands for one new one throughout, else the queries differ.
     """
 
-    def __init__(self, steps: Sequence[RecordedQuery]) -> None:
+    def __init__(self, steps: Sequence[RecordedQuery], late: int = KEPT_BEHIND) -> None:
         self.steps = steps
+        self._late = late
         self._by_recurring_signature: dict[str, list[int]] = {}
         for place, step in enumerate(steps):
             self._by_recurring_signature.setdefault(step.recurring_signature, []).append(place)
@@ -79,9 +80,10 @@ class RunMatcher:
         self._taken.add(place)
         self._furthest = max(self._furthest, place)
 
-    def ahead(self) -> list[int]:
-        """Steps that are still to come."""
-        return [k for k in range(len(self.steps)) if k not in self._taken and k > self._furthest - KEPT_BEHIND]
+    def ahead(self, now: int = -1) -> list[int]:
+        """Steps that are still to come, where step `now` begins."""
+        furthest = max(self._furthest, now)
+        return [k for k in range(len(self.steps)) if k not in self._taken and k > furthest - self._late]
 
     def recorded(self, lineage: str) -> str:
         """The recorded lineage that a new one stands for."""

@@ -12,7 +12,7 @@ from spark_regions.dag.plan import Plan, Signature
 from spark_regions.runs.program import PERSIST, Budget, Make, Schedule
 from spark_regions.runs.recorded_query import Measured, RecordedQuery, query_part
 from spark_regions.runs.results import Result
-from spark_regions.runs.run_matcher import RunMatcher
+from spark_regions.runs.run_matcher import KEPT_BEHIND, RunMatcher
 from spark_regions.runs.run_view import Key, RunView
 from spark_regions.runs.solution import Solution, Task, key_of
 from spark_regions.wire.messages import BatchPlan
@@ -41,13 +41,14 @@ Stored = Callable[[], Iterable[tuple[str, frozenset[str]]]]
 class RunPlanner:
     """Follows the recorded run, and plans what is ahead. Called under the session's lock; solving is done beside it."""
 
-    def __init__(self, queries: Sequence[RecordedQuery], together: bool = False) -> None:
+    def __init__(self, queries: Sequence[RecordedQuery], together: bool = False, late: int = KEPT_BEHIND) -> None:
         """
         :param together: the queries run side by side, so that all that is kept is kept at once
+        :param late: how many places a query may be late before it counts as left out
         """
         self.queries = queries
         self.together = together
-        self.matcher = RunMatcher(self.queries)
+        self.matcher = RunMatcher(self.queries, late)
         self._schedule: Schedule | None = None
         self._solution: Solution | None = None
         self._stale = True
@@ -70,7 +71,7 @@ class RunPlanner:
         numbers = dict(zip(recorded.below(recorded.root), part.below(part.root), strict=True))
         self._places[query] = step, numbers
         schedule = self._schedule
-        ahead = frozenset(self.matcher.ahead()) - {step}
+        ahead = frozenset(self.matcher.ahead(step)) - {step}
         if schedule is not None:
             past = (m for at, makes in schedule.makes.items() if at not in ahead and at != step for m in makes)
             self._stale |= any(_was_missed(schedule.results[m.result], m, kept, ahead) for m in past)

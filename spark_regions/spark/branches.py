@@ -6,6 +6,7 @@ import inspect
 import itertools
 import logging
 import pickle
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, suppress
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("spark_regions")
 
-AHEAD = 32
+AHEAD = 64
 """Branches whose plans are told together, so that what several of them compute is computed once."""
 IDLE = 0.6
 """Where a branch keeps less than this share of the cores busy, others run beside it."""
@@ -61,7 +62,7 @@ class Runner:
     ) -> None:
         from pyspark.sql import Column
 
-        iterative = inspect.isgeneratorfunction(function)
+        iterative = self._iterative = inspect.isgeneratorfunction(function)
         if score is not None and not callable(score) and not isinstance(score, Column):
             raise ExploreError(f"Found the score {score!r}, expected a function or a Column.")
         if score is None and not iterative:
@@ -83,7 +84,7 @@ class Runner:
         self._cancelled: set[int] = set()
         self._kept: dict[int, Kept] = {}
         self._shared = _SharedState(function)
-        self._ahead = _Ahead(self._session, self._call, not iterative, f"{self._name}-plans")
+        self._ahead = _Ahead(self._session, function, self._call, not iterative, f"{self._name}-plans")
         self._width = 1
         inside = WITHIN.get()
         self._nested = inside is not None
@@ -145,6 +146,8 @@ class Runner:
     def _chosen(self, adapts: bool) -> list[Kept]:
         with ExitStack() as stack:
             stack.callback(self._ahead.end)
+            if self._iterative:
+                self._ahead.hold()
             pool = stack.enter_context(ThreadPoolExecutor(MOST_AT_ONCE, thread_name_prefix=self._name))
             try:
                 if isinstance(self._stop, Halving):
@@ -156,7 +159,7 @@ class Runner:
                     self._end([number])
                     self._choose.stopped(number)
                     self.why[number] = "interrupted"
-                for number in self._open():
+                for number in range(len(self._points)):
                     # One that is stopped may have others pruned.
                     if self._choose.state(number) == OPEN:
                         self._choose.stopped(number)
@@ -181,12 +184,12 @@ class Runner:
     def _each(self, pool: ThreadPoolExecutor, adapts: bool) -> None:
         """One after another to their ends (§4.2), some side by side where cores idle.
 
-        :param adapts: to what the first one leaves idle
+        :param adapts: to what the first one that runs jobs of its own leaves idle
         """
         futures: dict[Future[Any], BranchRun] = {}
         while True:
             while len(futures) < self._width:
-                self._ahead.tell(self._open())
+                self._ahead.tell(self._choose, self._most_at_once() if adapts else self._width)
                 number = self._choose.next()
                 if number is None:
                     break
@@ -197,9 +200,10 @@ class Runner:
             for future in wait(futures, CANCEL_SECONDS if self._cancelled else None, FIRST_COMPLETED).done:
                 run = futures.pop(future)
                 self._over(run, future)
-                if adapts:
+                busy = self._busy(run) if adapts else None
+                if busy is not None:
                     adapts = False
-                    self._width = self._idle_width(run)
+                    self._width = 1 if busy >= IDLE else min(self._most_at_once(), round(1 / busy))
             for number in self._cancelled & self._runs.keys():
                 cancel(self._session, self._runs[number].tag)
 
@@ -259,7 +263,7 @@ class Runner:
             self._stopped(run)
             return
         del self._runs[number]
-        self.seconds[number] = run.seconds
+        self.seconds[number] = run.seconds + self._ahead.seconds.get(number, 0.0)
         if error is None:
             try:
                 outcome = self._choose.scored(number, future.result())
@@ -315,65 +319,89 @@ class Runner:
                     break
             kept.release()
 
-    def _open(self) -> list[int]:
-        return [number for number in range(len(self._points)) if self._choose.state(number) == OPEN]
-
-    def _idle_width(self, run: BranchRun) -> int:
-        """How many such branches keep the cores busy."""
+    def _busy(self, run: BranchRun) -> float | None:
+        """The share of the cores that a branch kept busy; None where it ran no job, but Python, a thread at a time."""
         if not jvm.is_classic(self._session) or run.seconds <= 0:
-            return 1
+            return None
         context = self._session.sparkContext
-        busy = jvm.task_seconds(context, run.tag) / (run.seconds * context.defaultParallelism)
-        # Where no job ran, the work is Python's, of which one thread runs at a time.
-        return 1 if busy <= 0 or busy >= IDLE else min(context.defaultParallelism, MOST_AT_ONCE, round(1 / busy))
+        spent = jvm.task_seconds(context, run.tag)
+        return spent / (run.seconds * context.defaultParallelism) if spent > 0 else None
+
+    def _most_at_once(self) -> int:
+        classic = jvm.is_classic(self._session)
+        return min(self._session.sparkContext.defaultParallelism, MOST_AT_ONCE) if classic else 1
 
 
 class _Ahead:
-    """Plans of branches that have yet to run: called for before their turn where calling runs nothing.
+    """What branches that have yet to run will compute: their plans, called for before their turn where calling runs
+    nothing; else the DataFrames that the function sees beside its arguments, as one that fits a model to them does.
 
-    :param wanted: False where they cannot be told
+    :param lazy: False where calling does the work
     :param tag: of jobs that calling for them starts
     """
 
-    def __init__(self, session: SparkSession, call: Callable[[int], Any], wanted: bool, tag: str) -> None:
-        self._session, self._call = session, call
-        self._wanted = wanted and jvm.is_classic(session)
+    def __init__(
+        self, session: SparkSession, function: Callable[..., Any], call: Callable[[int], Any], lazy: bool, tag: str
+    ) -> None:
+        self._session, self._function, self._call = session, function, call
+        self._wanted = lazy and jvm.is_classic(session)
         self._tag = tag
         self._called: dict[int, Callable[[], Any]] = {}
+        self.seconds: dict[int, float] = {}
+        """That calling took."""
+        self._held: list[DataFrame] = []
 
     def take(self, number: int) -> Callable[[], Any]:
         """The branch's function, or what it returned, or raised, already."""
         return self._called.pop(number, None) or partial(self._call, number)
 
-    def tell(self, numbers: Sequence[int]) -> None:
-        """The planner knows then what will be computed again, and keeps it until its last use."""
+    def tell(self, choose: Choose, width: int) -> None:
+        """The planner keeps then what `width` branches at a time compute again from its first use to its last one."""
         from pyspark.sql import DataFrame
 
-        if not self._wanted or len(numbers) < 2 or not self._called.keys().isdisjoint(numbers):
+        if not self._wanted or any(choose.state(number) == OPEN for number in self._called):
+            return
+        numbers = choose.ahead(AHEAD)
+        if len(numbers) < 2:
             return
         frames: list[DataFrame] = []
         with tagged(self._session, self._tag):
-            for number in numbers[:AHEAD]:
+            for number in numbers:
                 found = self._call_now(number)
                 if not isinstance(found, DataFrame) or jvm.jobs(self._session.sparkContext, self._tag):
                     # Calling does the work: each has its turn.
                     self._wanted = isinstance(found, Exception)
                     if not self._wanted:
+                        self.hold()
                         return
                 else:
                     frames.append(found)
-        jvm.announce_json(self._session, frames)
+        jvm.announce_json(self._session, frames, width if choose.foreseen else 0)
 
     def end(self) -> None:
+        for frame in self._held:
+            frame.unpersist()
         if jvm.is_classic(self._session):
             jvm.announce_json(self._session, [])
 
+    def hold(self) -> None:
+        """Until the last branch has run, since each computes them again. What is persisted already is the user's."""
+        from pyspark import StorageLevel
+        from pyspark.sql import DataFrame
+
+        for _, value in _seen_by(self._function) if jvm.is_classic(self._session) else ():
+            if isinstance(value, DataFrame) and value.storageLevel == StorageLevel.NONE and jvm.is_worth_keeping(value):
+                self._held.append(value.persist())
+
     def _call_now(self, number: int) -> Any:
+        began = time.monotonic()
         try:
             found = self._call(number)
         except Exception as error:
             self._called[number] = partial(_raise, error)
             return error
+        finally:
+            self.seconds[number] = time.monotonic() - began
         self._called[number] = lambda: found
         return found
 
@@ -398,21 +426,30 @@ class _SharedState:
                 del self._before[name]
 
     def _seen(self) -> Iterator[tuple[str, bytes]]:
-        with suppress(TypeError, ValueError):  # a built-in function, or one with a cell that is not filled yet
-            found = inspect.getclosurevars(self._function)
-            for name, value in {**found.globals, **found.nonlocals}.items():
-                if isinstance(value, list | dict | set | bytearray):
-                    with suppress(Exception):  # what cannot be pickled is not compared
-                        yield name, pickle.dumps(value)
+        for name, value in _seen_by(self._function):
+            if isinstance(value, list | dict | set | bytearray):
+                with suppress(Exception):  # what cannot be pickled is not compared
+                    yield name, pickle.dumps(value)
+
+
+def _seen_by(function: Callable[..., Any]) -> list[tuple[str, Any]]:
+    """What a function sees beside its arguments, by name."""
+    try:
+        found = inspect.getclosurevars(function)
+    except (TypeError, ValueError):  # a built-in function, or one with a cell that is not filled yet
+        return []
+    return [*{**found.globals, **found.nonlocals}.items()]
 
 
 def _session() -> SparkSession:
+    """Also in a thread of a branch, which has none of its own."""
+    from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
-    session = SparkSession.getActiveSession()
-    if session is None:
-        raise ExploreError("Found no running Spark session. Hint: SparkSession.builder.getOrCreate()")
-    return session
+    try:
+        return SparkSession.active()
+    except PySparkRuntimeError as error:
+        raise ExploreError("Found no running Spark session. Hint: SparkSession.builder.getOrCreate()") from error
 
 
 def _described(function: Callable[..., Any]) -> str:

@@ -50,7 +50,7 @@ def why_not_json(frame: DataFrame) -> str | None:
     return None if shim is None else str(shim.whyNot(frame._jdf))
 
 
-def announce_json(session: SparkSession, frames: Sequence[DataFrame]) -> str | None:
+def announce_json(session: SparkSession, frames: Sequence[DataFrame], at_once: int = 0) -> str | None:
     shim = api(session)
     if shim is None:
         return None
@@ -58,7 +58,13 @@ def announce_json(session: SparkSession, frames: Sequence[DataFrame]) -> str | N
     listed = gateway.jvm.java.util.ArrayList()
     for frame in frames:
         listed.add(frame._jdf)
-    return str(shim.announce(session._jsparkSession, listed))
+    return str(shim.announce(session._jsparkSession, listed, at_once))
+
+
+def is_worth_keeping(frame: DataFrame) -> bool:
+    """Whether its rows are the same each time, and are more than read from where they are."""
+    plan = frame._jdf.queryExecution().optimizedPlan()
+    return bool(plan.deterministic()) and not plan.children().isEmpty()
 
 
 def explored(session: SparkSession, told: str, held: Mapping[int, DataFrame]) -> bool:

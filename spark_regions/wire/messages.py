@@ -401,9 +401,13 @@ class Decision(Answered, frozen=True, tag="decision"):
 
 
 class Announce(Asked, frozen=True, tag="announce"):
-    """Queries that follow in any order; without any, the batch is over."""
+    """Queries that follow; without any, the batch is over.
+
+    :param at_once: so many at a time, in this order, though some may be left out; 0: all side by side, in any order
+    """
 
     queries: tuple[Decide, ...] = ()
+    at_once: int = 0
 
 
 class BatchPlan(Answered, frozen=True, tag="announce"):

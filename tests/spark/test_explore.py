@@ -120,7 +120,34 @@ def test_scopes_follow_each_other(frame: DataFrame) -> None:
             kept.explore(low=[1])
 
 
-def test_explorations_nest_in_functions(frame: DataFrame) -> None:
+def test_a_regression_over_scores_says_which_is_next(frame: DataFrame) -> None:
+    lows = list(range(0, 1000, 25))
+    runs = sr.explore(low=lows)(lambda low: frame.where(F.col("v") >= low))
+    # From 4,800 to 5,200 rows have one threshold alone, which is the 31st as given.
+    with runs.choose(count, sr.interval(4_800, 5_200, k=1), order="model", seed=1) as best:
+        assert best.parameters == {"low": 750}
+        assert sum(each.score is not None for each in best.branches) < 15
+
+
+def test_scopes_inside_of_branches_are_depth_first(spark: SparkSession) -> None:
+    """The order of `tests/unit/test_explore_order.py`, and what it shows (theorem 4.3), is the one that runs."""
+    ran: list[str] = []
+
+    def said(name: str, value: float = 1.0) -> float:
+        ran.append(name)
+        return value
+
+    def outer(name: str) -> float:
+        said(name)
+        inner = sr.explore(n=[1, 2])(lambda n: said(f"{name}{n}", n)).choose(float)
+        return said(f"{name} chosen", inner.value)
+
+    sr.explore(name=["a", "b"])(outer).choose(lambda found: said("chosen", found))
+    assert ran == ["a", "a1", "a2", "a chosen", "chosen", "b", "b1", "b2", "b chosen", "chosen"]
+
+
+@pytest.mark.parametrize("parallel", [1, 2])
+def test_explorations_nest_in_functions(frame: DataFrame, parallel: int) -> None:
     def outer(m: int) -> DataFrame:
         part = frame.where(F.col("k") % m == 0)
         inner = sr.explore(low=[0, 500])(lambda low: part.where(F.col("v") >= low)).choose(count, sr.minimum)
@@ -128,7 +155,7 @@ def test_explorations_nest_in_functions(frame: DataFrame) -> None:
         inner.release()
         return found
 
-    with sr.explore(m=[2, 3])(outer).choose(count, sr.maximum) as best:
+    with sr.explore(m=[2, 3])(outer).choose(count, sr.maximum, parallel=parallel) as best:
         assert best.frame.count() == frame.where("k % 2 = 0 AND v >= 500").count()
 
 
@@ -229,6 +256,23 @@ def test_what_the_user_persisted_stays(spark: SparkSession, frame: DataFrame) ->
         assert mine.storageLevel.useMemory
     finally:
         mine.unpersist(blocking=True)
+
+
+def test_what_a_function_fits_models_to_is_held_meanwhile(spark: SparkSession, frame: DataFrame) -> None:
+    rows = frame.groupBy("k").agg(F.sum("v").alias("v"))
+    chance = rows.withColumn("v", F.rand())
+    before = held(spark)
+    seen: dict[str, list[int]] = {}
+
+    def fitted(source: DataFrame, name: str, x: int) -> float:
+        seen.setdefault(name, []).append(held(spark) - before)
+        return float(source.where(F.col("v") > x).count())
+
+    sr.explore(x=[1, 2, 3])(lambda x: fitted(rows, "rows", x)).choose(float)
+    sr.explore(x=[1, 2, 3])(lambda x: fitted(chance, "by chance", x)).choose(float)
+    sr.explore(x=[1, 2, 3])(lambda x: fitted(frame, "as read", x)).choose(float)
+    assert seen == {"rows": [0, 1, 1], "by chance": [0, 0, 0], "as read": [0, 0, 0]}
+    assert held(spark) == before
 
 
 def test_branches_with_one_plan_share_what_is_held(spark: SparkSession, frame: DataFrame) -> None:

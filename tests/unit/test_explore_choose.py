@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 from fractions import Fraction
@@ -15,6 +16,7 @@ from spark_regions.errors import ExploreError
 from spark_regions.exploration.bounds import Bounds, bounded
 from spark_regions.exploration.choose import Choose, Outcome
 from spark_regions.exploration.halving import halving
+from spark_regions.exploration.model import gaussian_process
 from spark_regions.exploration.order import order, promise
 from spark_regions.exploration.select import (
     Scores,
@@ -248,6 +250,42 @@ def test_orders() -> None:
         return [7.0] * len(candidates), [0.0] * len(candidates)
 
     assert order("model", space, maximum, predict=predict)(frozenset({2}), {0: 5.0, 1: 6.0}) == 2
+
+
+@pytest.mark.parametrize("name", ["given", "sorted", "random", "binary"])
+def test_what_runs_next_is_foreseen(name: str) -> None:
+    choose = Choose(Space(product({"t": [3, 1, 2, 5, 4], "k": [1, 2]})), minimum, order=name, seed=1)
+    choose.scored(choose.next(), 1.0)  # type: ignore[arg-type]
+    foreseen = choose.ahead(100)
+    assert choose.foreseen and choose.ahead(2) == foreseen[:2] and len(foreseen) == 9
+    ran = []
+    while (branch := choose.next()) is not None:
+        ran.append(branch)
+        choose.scored(branch, float(branch))
+    assert ran == foreseen
+
+
+def test_what_a_regression_runs_next_is_not_foreseen() -> None:
+    choose = Choose(LINE, minimum, order="model", predict=gaussian_process)
+    assert not choose.foreseen and choose.ahead(3) == [0, 1, 2]
+
+
+def test_a_regression_finds_what_is_wanted_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One point of 40 by 3 has the score; in order it would be the 83rd."""
+    space = Space(product({"t": range(40), "k": ["a", "b", "c"]}))
+    costs = {"a": 0.0, "b": 9.0, "c": 4.0}
+    choose = Choose(space, threshold(0.5, below=True, k=1), order="model", seed=3, predict=gaussian_process)
+    ran = 0
+    while (branch := choose.next()) is not None:
+        point = space.points[branch]
+        choose.scored(branch, (point["t"] - 27) ** 2 / 50 + costs[point["k"]])
+        ran += 1
+    assert [dict(space.points[each]) for each in choose.chosen()] == [{"t": pytest.approx(27, abs=5), "k": "a"}]
+    assert ran < 20
+    # As where it is not installed.
+    monkeypatch.setitem(sys.modules, "sklearn.gaussian_process", None)
+    with pytest.raises(ExploreError, match=r"Found order='model' without scikit-learn. Hint: pip install"):
+        gaussian_process(space.points[:2], [1.0, 2.0], space.points[2:])
 
 
 def test_expected_improvement() -> None:

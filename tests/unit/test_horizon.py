@@ -343,13 +343,13 @@ def test_regions_are_numbered_by_rank_with_what_they_read(session):
     assert sum(region["seconds"] for region in note["regions"]) == pytest.approx(note["plainSeconds"], rel=0.01)
 
 
-def announced(session, queries):
-    return written(session.follower.announce(read({"type": "announce", "queries": queries})))
+def announced(session, queries, at_once=0):
+    return written(session.follower.announce(read({"type": "announce", "queries": queries, "atOnce": at_once})))
 
 
-def batch(size):
+def batch(size, prefix="", **confs):
     """Three queries over a join of two sources of `size` bytes, none of which ever ran."""
-    asked = [decide(nodes, 0, **CONFS) for nodes in queries()]
+    asked = [decide(nodes, 0, **(CONFS | {"confs": CONFS["confs"] | confs})) for nodes in queries(prefix)]
     for each in asked:
         for raw in each["plan"]["nodes"][2:]:
             raw["sourceBytes"] = size
@@ -370,6 +370,22 @@ def test_a_batch_is_ranked_before_anything_ran_and_gone_when_it_is_over(session)
     over = announced(session, [])
     assert over["release"] == [answers[0]["actions"][0]["entry"]]
     assert list(session.effects.persisted.kept) == []
+
+
+@pytest.mark.parametrize("at_once", [1, 0])
+def test_of_queries_in_order_what_is_kept_need_not_fit_at_once(session, at_once):
+    """Two joins of which one fits, for three branches each; the first one's last branch is left out."""
+    confs = {"persistMaxBytes": 200_000_000}
+    branches = batch(500_000_000, "a ", **confs) + batch(500_000_000, "b ", **confs)
+    assert announced(session, branches, at_once)["kept"] == (2 if at_once else 1)
+    asked = [*queries("a ")[:2], *queries("b ")]
+    answers = kinds(run_all(session, asked, confs=CONFS["confs"] | confs))
+    made = [[kind for kind, *_ in answer] for answer in answers]
+    if at_once:
+        assert made == [["persist"], ["recall"], ["unpersist", "persist"], ["recall"], ["recall"]]
+        assert answers[-1][0][2], "it is let go by its last reader"
+    else:
+        assert made.count(["persist"]) == 1
 
 
 def test_a_batch_of_small_sources_keeps_nothing_and_runs_side_by_side(session):

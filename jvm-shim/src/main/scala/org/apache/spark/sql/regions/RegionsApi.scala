@@ -74,11 +74,11 @@ object RegionsApi extends Logging {
   }
 
   /**
-   * Plans for queries on `frames`, which follow in any order; without any, the batch is over. `{"ranks":[[0],[1,2]],…}`, or
-   * `{"refusal":"CODE: …"}` where the queries will run without a plan.
+   * Plans for queries on `frames`, which follow `atOnce` at a time in this order, or with 0 in any; without any, the batch is over.
+   * `{"ranks":[[0],[1,2]],…}`, or `{"refusal":"CODE: …"}` where the queries will run without a plan.
    */
-  def announce(session: SparkSession, frames: java.util.List[DataFrame]): String =
-    json(RegionsRuntime.of(session).flatMap(Batch.announce(_, session, frames.asScala.toSeq)) match {
+  def announce(session: SparkSession, frames: java.util.List[DataFrame], atOnce: Int): String =
+    json(RegionsRuntime.of(session).flatMap(Batch.announce(_, session, frames.asScala.toSeq, atOnce)) match {
       case Right(plan) => Frames.tree(plan)
       case Left(refusal) => ordered(Seq("refusal" -> s"${refusal.code}: ${refusal.detail}"))
     })

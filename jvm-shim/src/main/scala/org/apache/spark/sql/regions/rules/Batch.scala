@@ -12,10 +12,11 @@ object Batch {
   def announce(
       runtime: RegionsRuntime,
       session: SparkSession,
-      frames: Seq[DataFrame]): Either[Refusal, wire.BatchPlan] =
+      frames: Seq[DataFrame],
+      atOnce: Int): Either[Refusal, wire.BatchPlan] =
     session match {
       case known: classic.SparkSession =>
-        val message = wire.Announce(frames.flatMap(request(runtime, known, _)))
+        val message = wire.Announce(frames.flatMap(request(runtime, known, _)), atOnce)
         // One answer for a whole batch may take longer than that for a query.
         runtime.planner.request(message, math.max(runtime.plannerDeadlineMillis, deadlineMillis)).map { answer =>
           answer.release.foreach(runtime.recycling.persisted.drop)
