@@ -34,6 +34,7 @@ LONGEST = (
 ONE_IN = {
     "tests/spark/test_faults.py": 3,
     "tests/spark/": 2,
+    "tests/cluster/": 2,
     "tests/platforms/test_equivalents.py": 2,
 }
 """How many tests of a file one is drawn of; the first prefix that fits."""

@@ -19,17 +19,19 @@ PARTS = 3
 
 @dataclass(frozen=True)
 class Expected:
-    """Shares of the queries asked.
+    """At most so many queries of a suite, and no larger share of those asked.
 
-    :param reused: of so many, something is stored and read again
-    :param routed: another engine does a part of so many
+    :param vacuous: for which nothing was done
+    :param unused: of which nothing is stored, or nothing read again
+    :param unrouted: of which another engine does no part
     """
 
-    reused: float
-    routed: float
+    vacuous: int
+    unused: tuple[int, float]
+    unrouted: tuple[int, float]
 
 
-EXPECTED = {"tpcds": Expected(0.65, 0.7), "tpch": Expected(0.75, 1.0)}
+EXPECTED = {"tpcds": Expected(10, (19, 0.35), (14, 0.3)), "tpch": Expected(2, (2, 0.25), (0, 0.0))}
 
 
 @pytest.fixture(scope="module", params=EXPECTED)
@@ -59,13 +61,22 @@ def test_no_query_differs(comparisons: list[Comparison], suite: str, asked: list
 
 
 def test_most_queries_were_stored_and_loaded(comparisons: list[Comparison], suite: str) -> None:
-    totals, expected = summary(comparisons), EXPECTED[suite].reused * len(comparisons)
-    assert sum(comparison.cold.stores > 0 for comparison in comparisons) >= expected, totals
-    assert sum(comparison.warm.loads > 0 for comparison in comparisons) >= expected, totals
+    totals, expected = summary(comparisons), EXPECTED[suite]
+    vacuous = [comparison.query for comparison in comparisons if comparison.verdict == "vacuous"]
+    assert len(vacuous) <= expected.vacuous, f"nothing was done for {vacuous}: {totals}"
+    asked = len(comparisons)
+    assert few(asked - sum(each.cold.stores for each in comparisons), asked, expected.unused), totals
+    assert few([each.warm.loads for each in comparisons].count(0), asked, expected.unused), totals
     print(totals)
 
 
 def test_no_query_differs_on_another_engine(spark: SparkSession, suite: str, asked: list[int]) -> None:
     found = routed_suite(suite, SCALE, spark, golden.read(suite), asked)
     assert {number: different for number, (different, _) in found.items() if different} == {}
-    assert sum(parts > 0 for _, parts in found.values()) >= EXPECTED[suite].routed * len(asked)
+    parts = [parts for _, parts in found.values()]
+    assert few(parts.count(0), len(asked), EXPECTED[suite].unrouted)
+
+
+def few(found: int, asked: int, at_most: tuple[int, float]) -> bool:
+    most, share = at_most
+    return found <= min(most, share * asked)
