@@ -45,6 +45,7 @@ class Node:
     """
     :param operator: as Spark calls it; a source is "Scan" and its name
     :param source_bytes: of a source, as Spark estimates it
+    :param source_rows: of a source, as its files say, where they were asked
     :param grouping: of an aggregate
     :param grown: stored aggregates that lack some of its files
     """
@@ -58,6 +59,7 @@ class Node:
     session: bool
     row_bytes: float
     source_bytes: float | None = None
+    source_rows: float | None = None
     grouping: Grouping | None = None
     grown: tuple[GrownEntry, ...] = ()
 
@@ -270,6 +272,7 @@ def _node(told: PlanNode) -> Node:
         session=told.session,
         row_bytes=told.row_bytes,
         source_bytes=None if told.source_bytes is None else float(told.source_bytes),
+        source_rows=None if told.source_rows is None else float(told.source_rows),
         grouping=told.grouping,
         grown=told.grown,
     )

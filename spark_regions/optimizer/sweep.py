@@ -110,15 +110,17 @@ def _passing(question: Question, before: Plan, frame: CandidateDataFrame) -> flo
         below = before.nodes[node.children[0]].signature
         if below is None or last.conjuncts - below.conjuncts <= now.conjuncts:
             continue
-        passed = _share(last.lineage, below.lineage, question.view)
-        if passed is None:
+        left, all_rows = rows(last.lineage, question.view), _rows_of(question.plan, node.children[0], question.view)
+        if left is None or all_rows is None or left.value <= 0:
             return None
-        share, seen = share * passed, True
+        share, seen = share * min(1.0, left.value / max(all_rows, 1.0)), True
     return share if seen else None
 
 
-def _share(above: str, below: str, view: GraphView) -> float | None:
-    left, all_rows = rows(above, view), rows(below, view)
-    if left is None or all_rows is None or left.value <= 0:
-        return None
-    return min(1.0, left.value / max(all_rows.value, 1.0))
+def _rows_of(plan: Plan, number: int, view: GraphView) -> float | None:
+    """Seen, else of the source: what a filter was pushed into does not tell how many rows it has."""
+    node = plan.nodes[number]
+    seen = rows(node.signature.lineage, view) if node.signature else None
+    if seen is not None:
+        return seen.value
+    return _rows_of(plan, node.children[0], view) if node.operator == "Project" else node.source_rows

@@ -164,6 +164,7 @@ class PlanNode(Record, frozen=True):
     :param lineage: None where the node has no identifier, and `refusal` says why
     :param row_bytes: estimated width
     :param source_bytes: of a leaf, as its source counts it
+    :param source_rows: of a leaf below a `weaker` plan, as its files say
     :param grouping: of an aggregate
     :param grown: stored aggregates that lack some of its files
     """
@@ -180,6 +181,7 @@ class PlanNode(Record, frozen=True):
     refusal: Why | None = None
     row_bytes: float = 0.0
     source_bytes: Long | None = None
+    source_rows: Long | None = None
     grouping: Grouping | None = None
     grown: tuple[GrownEntry, ...] = ()
 

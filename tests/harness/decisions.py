@@ -100,11 +100,12 @@ def plan(text: str, shared: Iterable[str] = (), repeated: Iterable[str] = ()) ->
         if above:
             parents[int(number)] = above[-1][1]
         above.append((depth, int(number)))
-        width = re.search(r"(\d+) bytes", rest)
+        width, count = re.search(r"(\d+) bytes", rest), re.search(r"(\d+) rows", rest)
         nodes[int(number)] = Node(
             int(number), operator, (), signed, not re.search("unstorable|several", rest),
             REPEATED_FLOAT_AGGREGATE if re.search("several|as it is", rest) else "", "private" in rest,
             float(width[1]) if width else 10.0, source_bytes=1e6 if operator == "Scan" else None,
+            source_rows=float(count[1]) if count else None,
         )  # fmt: skip
     children = {number: tuple(n for n, p in parents.items() if p == number) for number in nodes}
     nodes = {number: replace(node, children=children[number]) for number, node in nodes.items()}

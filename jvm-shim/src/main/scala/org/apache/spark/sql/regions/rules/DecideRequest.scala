@@ -30,10 +30,14 @@ private[rules] object DecideRequest {
       typed: Option[TypedPlan] = None,
       shape: Option[wire.QueryShape] = None): wire.Decide = {
     val conf = session.sessionState.conf
+    val sources = shared.filter(_.weaker).flatMap(p => below(signed, signed.nodes(p.node))).toSet
     wire.Decide(
       query,
       wire.SignedQuery(
-        signed.nodes.map(n => node(n).copy(grown = grown.getOrElse(n.id, Nil))),
+        signed.nodes.map(n =>
+          node(n).copy(
+            grown = grown.getOrElse(n.id, Nil),
+            sourceRows = if (sources(n.id)) relationRows(session, n) else None)),
         root = 0,
         signed.expressions,
         signed.conjunctColumns,
@@ -148,6 +152,14 @@ private[rules] object DecideRequest {
     case relation: LogicalRelation => Some(relation.stats.sizeInBytes.min(Long.MaxValue).toLong)
     case _ => None
   }
+
+  private def relationRows(session: SparkSession, n: SignedNode): Option[Long] = n.plan match {
+    case relation: LogicalRelation => FileRows(session, relation)
+    case _ => None
+  }
+
+  private def below(signed: SignedPlan, node: SignedNode): Seq[Int] =
+    node.id +: node.children.flatMap(child => below(signed, signed.nodes(child)))
 
   /** A relation as it stands on disk, perhaps with fewer columns, brings nothing when stored once more. */
   private def source(n: SignedNode): Option[Refusal] =
