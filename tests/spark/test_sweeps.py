@@ -170,7 +170,6 @@ def test_without_a_filter_that_was_pushed_below_a_join(on: SparkSession, folder:
     """Any of them lets most rows pass: to join all takes little more."""
     iterations = loop(on, pushed(folder, "> {} AND a.id IS NOT NULL"), range(9_000, 0, -1_000))
     assert kept(iterations)
-    print(*iterations, sep="\n")
     assert "FILTERED" in [rule for each in iterations for rule in reads(each)]
 
 
