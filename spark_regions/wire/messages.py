@@ -474,6 +474,114 @@ class FoundGrown(Answered, frozen=True, tag="grown"):
     sources: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
 
 
+# A running job is under control.
+
+
+class TaskAttempt(Record, frozen=True):
+    """:param number: Spark's `taskAttemptId`"""
+
+    stage: int
+    partition: int
+    number: Long
+
+
+class WaitingRow(Record, frozen=True):
+    """A row at which a task stands; see `debugging.rows.HeldRow`."""
+
+    attempt: TaskAttempt
+    operator: str
+    ordinal: Long
+    values: dict[str, str]
+    why: str
+    answer: str = ""
+    going: bool = False
+
+
+class BreakAt(Record, frozen=True):
+    """:param target: of all rows, where there is no condition on each"""
+
+    number: int
+    operator: str
+    action: str
+    sql: str = ""
+    target: Long = 0
+
+
+class ControlState(Record, frozen=True):
+    """See `debugging.state.State`."""
+
+    name: str
+    operators: tuple[str, ...] = ()
+    breakpoints: tuple[BreakAt, ...] = ()
+    held: tuple[WaitingRow, ...] = ()
+    paused: bool = False
+    version: Long = 0
+    controller: str = ""
+    edited: bool = False
+
+
+class ControlCommand(Record, frozen=True):
+    """:param command: a class of `debugging.state` in small letters; the other fields are its"""
+
+    command: str
+    by: str
+    operator: str = ""
+    condition: str = ""
+    action: str = "ask"
+    number: int = 0
+    row: str = ""
+    held: WaitingRow | None = None
+    attempt: TaskAttempt | None = None
+
+
+class Control(Asked, frozen=True, tag="control"):
+    """
+    :param state: as the last answer had it
+    :param commands: one after the other, all or none of them
+    """
+
+    state: ControlState
+    commands: tuple[ControlCommand, ...] = ()
+
+
+class Controlled(Answered, frozen=True, tag="control"):
+    """:param error: why the state is still what it was"""
+
+    state: ControlState
+    error: str = ""
+
+
+class CountRows(Asked, frozen=True, tag="count"):
+    """What happened at a breakpoint that counts rows.
+
+    :param breakpoint: its number
+    :param first: of this breakpoint; without it, one that is not known is an error
+    :param event: `joined`, `reported`, `finished`, `lost` or `waited`
+    """
+
+    breakpoint: int
+    target: Long
+    first: bool
+    event: str
+    attempt: TaskAttempt | None = None
+    round: int = 0
+    produced: Long = 0
+
+
+class CountOrder(Record, frozen=True):
+    """:param order: `target`, `ask`, `wait` or `hit`"""
+
+    order: str
+    attempt: Long = 0
+    round: int = 0
+    amount: Long = 0
+    seconds: float = 0.0
+
+
+class CountOrders(Answered, frozen=True, tag="count"):
+    orders: tuple[CountOrder, ...] = ()
+
+
 # A stage is about to run.
 
 
@@ -846,7 +954,19 @@ class End(Told, frozen=True, tag="end"):
     """The regular end of the application."""
 
 
-Request = Hello | Decide | DecideAgain | Announce | DigestFunctions | FindWritten | FindGrown | DecideSkew | Status
+Request = (
+    Hello
+    | Decide
+    | DecideAgain
+    | Announce
+    | DigestFunctions
+    | FindWritten
+    | FindGrown
+    | DecideSkew
+    | Control
+    | CountRows
+    | Status
+)
 Event = (
     Executed
     | Verified
@@ -871,6 +991,8 @@ ANSWERS: dict[type[Asked], type[Answered]] = {
     FindWritten: FoundWritten,
     FindGrown: FoundGrown,
     DecideSkew: SkewDecision,
+    Control: Controlled,
+    CountRows: CountOrders,
     Status: StatusAnswer,
 }
 """What each request is answered with, where it is not an `ErrorAnswer`."""
@@ -883,5 +1005,7 @@ Answer = (
     | FoundWritten
     | FoundGrown
     | SkewDecision
+    | Controlled
+    | CountOrders
     | StatusAnswer
 )

@@ -8,8 +8,8 @@ from typing import Any, get_args
 
 import pytest
 
-from spark_regions.control.bad_rows import BadRows, OnBadRow
-from spark_regions.control.rows import Attempt
+from spark_regions.debugging.bad_rows import BadRows, OnBadRow
+from spark_regions.debugging.rows import Attempt
 from spark_regions.errors import ControlError
 from tests.harness import chance
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-from spark_regions.control.rows import Attempt
+from spark_regions.debugging.rows import Attempt
 from spark_regions.errors import ControlError
 
 OnBadRow = Literal["fail", "null", "skip", "quarantine", "pause"]

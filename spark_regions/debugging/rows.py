@@ -7,11 +7,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-Value = bool | int | float | str
-"""Of a parameter or a fixed row; what has another type goes as text, and is cast where it is used."""
-
-ASK, SKIP, FIX, FAIL, PASS = "ask", "skip", "fix", "fail", "pass"
-ANSWERS = (SKIP, FIX, FAIL)
+ASK, SKIP, FAIL, PASS = "ask", "skip", "fail", "pass"
+ANSWERS = (SKIP, FAIL)
 
 
 class Attempt(msgspec.Struct, frozen=True, order=True):
@@ -38,14 +35,12 @@ class Attempt(msgspec.Struct, frozen=True, order=True):
 
 
 class HeldRow(msgspec.Struct, frozen=True):
-    """A row at which a task stands, before the row is passed on: it meets a local breakpoint (§5.2), or it failed.
+    """A row at which a task stands, before the row is passed on: it meets a local breakpoint (§5.2).
 
     :param ordinal: which of the operator's rows of this attempt, from 1
     :param values: as Spark shows them, redacted
-    :param why: the condition, or the error
-    :param failed: it cannot pass as it is
+    :param why: the condition
     :param answer: "" until one is given
-    :param fixed: columns that get other values
     :param going: the answer is final, and the task acts on it; until then it stands
     """
 
@@ -54,34 +49,13 @@ class HeldRow(msgspec.Struct, frozen=True):
     ordinal: int
     values: dict[str, str]
     why: str
-    failed: bool = False
     answer: str = ""
-    fixed: dict[str, Value] = {}
     going: bool = False
 
     @property
     def name(self) -> str:
         """The attempt's: a task stands at one row at a time."""
         return str(self.attempt)
-
-    def shown(self) -> str:
-        """
-        >>> values = {"id": "7", "followers": "-3"}
-        >>> print(HeldRow(Attempt(3, 17, 41), "RegexParser", 1523, values, "followers < 0").shown())
-        3.17.41: followers < 0
-          row 1,523 of RegexParser in stage 3, partition 17, attempt 41
-          id = 7
-          followers = -3
-          skip | fix | fail; resume lets it pass
-        """
-        return "\n".join(
-            [
-                f"{self.name}: {self.why}",
-                f"  row {self.ordinal:,} of {self.operator} in {self.attempt.shown}",
-                *(f"  {column} = {value}" for column, value in self.values.items()),
-                f"  {' | '.join(ANSWERS)}" + ("" if self.failed else "; resume lets it pass"),
-            ]
-        )
 
 
 def likely(name: str, known: Iterable[str]) -> str:

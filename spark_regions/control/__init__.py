@@ -1,4 +1,0 @@
-"""Control of running jobs (Amber, ch. 2): what is decided about pauses, breakpoints, changed values and bad rows.
-
-Pure: no Spark, no threads, no clock. The shim sends what happened and does what is answered.
-"""
