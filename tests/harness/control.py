@@ -15,6 +15,8 @@ CONTROLLED = {
     "spark.regions.platforms": "off",
     "spark.regions.recycle.strategy": "off",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Where ours does not compile, Spark would go on without any generated code.
+    "spark.sql.codegen.fallback": "false",
 }
 ROWS = 400_000
 

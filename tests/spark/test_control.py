@@ -248,6 +248,16 @@ def test_a_paused_query_is_cancelled(
     assert filtered(session, folder).collect() == ALL
 
 
+def test_rows_without_columns(session: SparkSession, job: RunningJob, pool: ThreadPoolExecutor, folder: Path) -> None:
+    make = lambda: session.read.parquet(str(folder / "facts")).selectExpr("count(*)")  # noqa: E731
+    running = held_at_start(job, pool, make, "Scan parquet")
+    job.break_when("Scan parquet", "count(*) = 1000")
+    job.resume()
+    until(lambda: job.paused, 30)
+    job.resume()
+    assert running.result() == [(ROWS,)]
+
+
 def test_python_workers_are_stopped(
     session: SparkSession, job: RunningJob, pool: ThreadPoolExecutor, folder: Path
 ) -> None:

@@ -62,8 +62,9 @@ final case class ProbeExec(child: SparkPlan) extends UnaryExecNode with CodegenS
     val info = ctx.addReferenceObj("probeInfo", registered.get, classOf[ProbeInfo].getName)
     val name = classOf[Probe].getName
     val probe = ctx.addMutableState(name, "probe", variable => s"$variable = $name.open($info);")
-    // One that is there already; making it takes code that the operators above may not need.
-    val whole = Option.when(row.code.isEmpty)(row.value.toString)
+    // One that is there already; making it takes code that the operators above may not need. Without columns Spark names
+    // one that is not there.
+    val whole = Option.when(row.code.isEmpty && output.nonEmpty)(row.value.toString)
     // Copies: Spark notes in the originals what has been computed, which is inside of our braces only.
     ctx.currentVars = input.map(_.copy())
     ctx.INPUT_ROW = null
