@@ -190,15 +190,3 @@ class Principal:
         for worker in self._running:
             del self._standing[worker]
         return tuple(Target(worker, self.round, amount) for worker, amount in self._running.items())
-
-
-def most_rounds(target: int, workers: int, changes: int) -> int:
-    """How many deals there can be, with so many workers at most, and joins, ends and losses together.
-
-    Between two changes: one stands for having used up its share, so a deal of R rows leaves at most R - floor(R/k), and
-    R - (k-1) falls by 1/k at least: below 1 after k ln T deals, and then all that remains runs.
-
-    >>> most_rounds(15, 3, 3)
-    44
-    """
-    return (changes + 1) * (math.floor(workers * math.log(target)) + 3)

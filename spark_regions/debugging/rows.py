@@ -22,10 +22,6 @@ class Attempt(msgspec.Struct, frozen=True, order=True):
     partition: int
     number: int
 
-    @property
-    def task(self) -> tuple[int, int]:
-        return self.stage, self.partition
-
     def __str__(self) -> str:
         return f"{self.stage}.{self.partition}.{self.number}"
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from spark_regions.debugging.breakpoints import Ask, Hit, Order, Principal, Reported, Target, Wait, most_rounds
+from spark_regions.debugging.breakpoints import Ask, Hit, Order, Principal, Reported, Target, Wait
 from spark_regions.debugging.conditions import Condition, condition
 from spark_regions.debugging.rows import Attempt
 from spark_regions.errors import ControlError
@@ -18,6 +18,15 @@ from tests.harness import chance
 
 CASES = 10_000
 A, B, C = (Attempt(1, partition, partition) for partition in range(3))
+
+
+def most_rounds(target: int, workers: int, changes: int) -> int:
+    """How many deals there can be, with so many workers at most, and joins, ends and losses together.
+
+    Between two changes: one stands for having used up its share, so a deal of R rows leaves at most R - floor(R/k), and
+    R - (k-1) falls by 1/k at least: below 1 after k ln T deals, and then all that remains runs.
+    """
+    return (changes + 1) * (math.floor(workers * math.log(target)) + 3)
 
 
 class Worker:

@@ -189,14 +189,7 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
   private def resumeAnyway(): Unit = {
     logWarning(s"the application has been paused for ${RegionsConf.controlPauseTimeout.key}: it goes on")
     resumes = None
-    command(Seq(ControlCommand("resume", own))).left.foreach { why =>
-      logWarning(s"$why; breakpoints are gone")
-      synchronized {
-        state = ControlState(sc.appName)
-        tell(everyRow = true)
-        send()
-      }
-    }
+    say(ControlCommand("resume", own))
   }
 
   // ---- What executors tell ------------------------------------------------------------------------------------------
@@ -219,14 +212,27 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
     case Gone(attempt) =>
       if (state.held.exists(_.attempt == attempt)) say(ControlCommand("letgo", own, attempt = Some(attempt)))
     case Failing(attempt, why) => sc.cancelStage(attempt.stage, s"stopped at a breakpoint: $why")
-    case Broken(number, error) =>
+    // Another task may have told it.
+    case Broken(number, error) => if (state.breakpoints.exists(_.number == number)) {
       logWarning(s"breakpoint $number is gone: $error")
       say(ControlCommand("clear", own, number = number))
+    }
     case counts: Counts => count(counts)
     case other => logWarning(s"spark-regions: a driver takes no $other")
   }
 
-  private def say(commands: ControlCommand*): Unit = command(commands).left.foreach(why => logWarning(why))
+  /** What has to happen; nothing is left to wait for where it does not: who would answer is gone. */
+  private def say(commands: ControlCommand*): Unit = command(commands).left.foreach { why =>
+    logWarning(s"$why; the application goes on without breakpoints")
+    synchronized {
+      state = ControlState(sc.appName, version = state.version + 1, edited = state.edited)
+      note = why
+      tell(everyRow = true)
+      send()
+      counting.clear()
+      resumeLater()
+    }
+  }
 
   private def count(counts: Counts): Unit = state.breakpoints.find(_.number == counts.number).foreach { point =>
     val first = !counting.contains(point.number)
@@ -253,10 +259,10 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
         thread.schedule((() => Guard.run(sc.conf, "a breakpoint")(count(over))): Runnable,
           (order.seconds * 1e6).toLong, TimeUnit.MICROSECONDS)
       case _ =>
-        say(ControlCommand("pause", own), ControlCommand("clear", own, number = point.number))
         synchronized {
           note = s"${point.operator} has given ${order.amount} rows"
         }
+        say(ControlCommand("pause", own), ControlCommand("clear", own, number = point.number))
     }
   }
 
