@@ -167,7 +167,7 @@ def found(application: str) -> str:
 
 def posted(url: str, command: dict[str, Any], seconds: float) -> dict[str, Any]:
     request = urllib.request.Request(
-        f"{url}/regions/control?seconds={seconds}",
+        f"{url}/regions/control/?seconds={seconds}",
         data=json.dumps(command).encode(),
         headers={"Content-Type": "application/json"},
     )
@@ -177,7 +177,8 @@ def posted(url: str, command: dict[str, Any], seconds: float) -> dict[str, Any]:
     except urllib.error.HTTPError as error:
         with error:
             text = error.read().decode(errors="replace")
-        if error.code == 404:
+        # Nothing is there, or pages of ours that only show.
+        if error.code in (404, 405):
             raise ControlError(
                 f"Found no control at {url}, expected spark.regions.control.enabled=true. Hint: --conf "
                 "spark.regions.control.enabled=true when the application starts"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import time
 import urllib.error
 import urllib.request
@@ -17,8 +19,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_regions import ControlError, RunningJob, control
 from spark_regions.cli.commands import commands
+from spark_regions.cli.debug import posted
 from tests.harness.control import CONTROLLED, ROWS, facts, kinds
-from tests.harness.session import spark_session
+from tests.harness.session import counters, settle_writes, spark_session, status
 from tests.platforms.test_engine import until
 from tests.spark.test_platforms import apart
 
@@ -82,11 +85,14 @@ def plans(spark: SparkSession, folder: str) -> str:
 def with_and_without(folder: str) -> None:
     shown = {}
     for on in ("false", "true"):
-        with spark_session(Path(folder, on), CONTROLLED | {"spark.regions.control.enabled": on}) as spark:
+        confs = CONTROLLED | {"spark.regions.control.enabled": on, "spark.ui.enabled": "true", "spark.ui.port": "0"}
+        with spark_session(Path(folder, on), confs) as spark:
             if on == "false":
                 facts(spark, Path(folder))
                 with pytest.raises(ControlError, match=r"expected spark\.regions\.control\.enabled=true"):
                     control(spark).pause()
+                with pytest.raises(ControlError, match=r"expected spark\.regions\.control\.enabled=true"):
+                    posted(page(spark), {"command": "pause", "by": "anna"}, 1)
             shown[on] = plans(spark, str(Path(folder, "facts")))
     assert "Probe" not in shown["false"] and "Probe" in shown["true"]
     print("planted only if enabled")
@@ -304,8 +310,12 @@ def test_what_cannot_be_done(session: SparkSession, job: RunningJob, pool: Threa
     assert running.result() == ALL
 
 
+def page(spark: SparkSession) -> str:
+    return f"http://127.0.0.1:{str(spark.sparkContext.uiWebUrl).rpartition(':')[2]}"
+
+
 def test_debug_in_a_terminal(session: SparkSession, job: RunningJob, pool: ThreadPoolExecutor, folder: Path) -> None:
-    url = f"http://127.0.0.1:{str(session.sparkContext.uiWebUrl).rpartition(':')[2]}"
+    url = page(session)
 
     def told(*words: str, typed: str | None = None, status: int = 0) -> str:
         done = CliRunner().invoke(commands, ["debug", url, *words], input=typed)
@@ -328,20 +338,40 @@ def test_debug_in_a_terminal(session: SparkSession, job: RunningJob, pool: Threa
     assert running.result() == [(ALL[0][0] - 300, ALL[0][1] - 1)]
     body = json.dumps({"command": "pause", "by": "page"}).encode()
     with pytest.raises(urllib.error.HTTPError, match="415"):
-        urllib.request.urlopen(f"{url}/regions/control", data=body)
+        urllib.request.urlopen(f"{url}/regions/control/", data=body)
     assert not job.paused
 
 
 def later_pauses(folder: str) -> None:
-    """What needs settings of its own: timeouts, and what would end a paused query."""
-    confs = CONTROLLED | {"spark.regions.control.pauseTimeout": "2s"}
+    """What needs settings of its own: timeouts, permissions, and what would end a paused query."""
+    confs = CONTROLLED | {
+        "spark.regions.control.pauseTimeout": "2s",
+        "spark.ui.enabled": "true",
+        "spark.ui.port": "0",
+        "spark.acls.enable": "true",
+        "spark.ui.view.acls": "*",
+    }
     with spark_session(Path(folder, "store"), confs) as spark, ThreadPoolExecutor(1) as pool:
         facts(spark, Path(folder))
         job = control(spark)
         job.pause()
         running = started(pool, lambda: filtered(spark, Path(folder)))
         assert running.result(timeout=60) == ALL and not job.paused
+        pid = int(status(spark)["planner.pid"])
+        running = held_at_start(job, pool, lambda: filtered(spark, Path(folder)), "Filter")
+        job.break_when("Filter", "count(*) = 77777")
+        os.kill(pid, signal.SIGKILL)
+        assert running.result(timeout=60) == ALL and not job.paused
         print("went on by itself")
+        request = urllib.request.Request(
+            f"{page(spark)}/regions/control/?doAs=bob",
+            b'{"command": "pause", "by": "bob"}',
+            {"Content-Type": "application/json"},
+        )
+        with pytest.raises(urllib.error.HTTPError, match="403") as refused:
+            urllib.request.urlopen(request)
+        assert "Found the user bob, expected one who may modify" in refused.value.read().decode()
+        assert not job.paused
         spark.conf.set("spark.sql.execution.pyspark.udf.killOnIdleTimeout", "true")
         running = started(pool, lambda: kinds(spark, Path(folder))["python"]())
         until(lambda: job.operators(), 60)
@@ -361,10 +391,33 @@ def test_timeouts(tmp_path: Path) -> None:
     assert "went on by itself" in done.stdout and "refused" in done.stdout, done.stderr[-4000:]
 
 
+def killed(folder: str) -> None:
+    """The JVM, while Python workers are stopped."""
+    with spark_session(Path(folder, "store"), CONTROLLED) as spark, ThreadPoolExecutor(1) as pool:
+        facts(spark, Path(folder))
+        job = control(spark)
+        started(pool, kinds(spark, Path(folder))["python"])
+        until(lambda: any(job.python_workers().values()), 60)
+        assert not job.pause(20).running
+        workers = [pid for each in job.python_workers().values() for pid in each]
+        until(lambda: all(state_of(pid) == "T" for pid in workers), 5)
+        os.kill(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid(), signal.SIGKILL)  # type: ignore[union-attr]
+        until(lambda: not any(state_of(pid) in "TSR" for pid in workers if state_of(pid)), 30)
+        print("nobody is left", flush=True)
+        os._exit(0)
+
+
+def test_a_driver_is_killed_while_paused(tmp_path: Path) -> None:
+    done = apart(killed, tmp_path)
+    assert "nobody is left" in done.stdout, done.stderr[-4000:]
+
+
 def nothing_kept(folder: str) -> None:
     confs = CONTROLLED | {"spark.regions.recycle.strategy": "always"}
     with spark_session(Path(folder, "store"), confs) as spark, ThreadPoolExecutor(1) as pool:
         facts(spark, Path(folder))
+        settle_writes(spark)
+        before = counters(spark)
         job = control(spark)
         running = held_at_start(job, pool, lambda: filtered(spark, Path(folder)), "Filter")
         job.break_when("Filter", "id = 300", then="skip")
@@ -374,8 +427,8 @@ def nothing_kept(folder: str) -> None:
         for point in job.state["breakpoints"]:
             job.clear(point["number"])
         assert filtered(spark, Path(folder)).collect() == ALL
-        told = dict(map(tuple, spark.sql("SELECT * FROM spark_regions_status()").collect()))
-        assert told["counter.commits"] == told["counter.loads"] == "0", json.dumps(told)
+        settle_writes(spark)
+        assert counters(spark) == before and status(spark)["counter.abandons"] == "1"
     with spark_session(Path(folder, "store"), confs) as spark:
         assert filtered(spark, Path(folder)).collect() == ALL
     print("nothing kept")

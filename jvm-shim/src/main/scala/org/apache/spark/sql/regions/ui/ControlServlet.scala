@@ -10,7 +10,7 @@ import org.apache.spark.sql.regions.control.ControlDriver
 import org.apache.spark.sql.regions.wire.Frames
 import org.apache.spark.ui.JettyUtils
 
-/** Commands for what runs, by POST to `/regions/control` under Spark's UI, with its permission to modify; docs/control.md. */
+/** Commands for what runs, by POST to `/regions/control/` under Spark's UI, with its permission to modify; docs/control.md. */
 final class ControlServlet(sc: SparkContext) extends HttpServlet {
   import ControlServlet._
 
