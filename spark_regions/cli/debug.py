@@ -24,7 +24,7 @@ pause                         all tasks stand
 resume                        they go on; rows at breakpoints pass unless answered
 inspect                       what each task does, its next row and its memory
 break OPERATOR CONDITION [skip|fail]
-                              stop at a row, or at count(*) = N rows
+                              stop at a row, at count(*) = N rows, or at sum(EXPRESSION) >= N
 clear NUMBER                  remove a breakpoint
 rows                          rows at breakpoints
 skip ROW, fail ROW            what becomes of one, once resumed
@@ -106,7 +106,8 @@ def listed(job: RunningJob) -> str:
     lines += [f"  {state['note']}"] if state["note"] else []
     lines += [f"  query {each.query}  {each}" for each in job.operators()] or ["  no query runs"]
     for point in state.get("breakpoints", ()):
-        condition = point.get("sql") or f"count(*) = {point['target']}"
+        sql, target = point.get("sql", ""), point.get("target", 0)
+        condition = sql if not target else f"sum({sql}) >= {target}" if sql else f"count(*) = {target}"
         lines.append(f"  breakpoint {point['number']}: {point['operator']} when {condition}, then {point['action']}")
     waiting = len(job.rows)
     lines += [f"  {waiting} rows wait: rows"] if waiting else []

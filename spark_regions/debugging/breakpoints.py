@@ -9,6 +9,11 @@ most `target - reached`. A deal makes it so, since it happens when none runs, an
 report of p out of an amount a lowers the right side by p <= a and the left by a; a lost worker's rows raise the right
 side. So all rows together, reported or not, never exceed the target: the overshoot is 0.
 
+A sum (G2) goes by the same rules, with two more. A worker whose next value is above what is left of its amount stands
+at it, so that all may stand and something remains: the last step is of one of them alone, which has all that remains
+and passes the row that comes to it. What is above the target is therefore less than that row's value. The last step is
+taken once two rounds have brought nothing: of one, a worker may have been asked before its first row.
+
 It is hit if the total is reached. As long as something remains and a worker has rows, one of them runs: a deal gives
 something to at least one, a report of the last running worker leads to a deal, and a report while others run leads to
 none only if what remains is theirs.
@@ -26,13 +31,19 @@ from spark_regions.errors import ControlError
 TAU_SECONDS = 0.005
 """How long to wait for the others once one stands; "a few milliseconds" were best (§7.6)."""
 
+MOST_IDLE = 2
+
 
 class Target(msgspec.Struct, frozen=True, tag="target"):
-    """Give so many rows, then stand."""
+    """Give so many rows, then stand.
+
+    :param last: of a sum, for one that runs alone: also the row that comes to the amount or beyond
+    """
 
     worker: Attempt
     round: int
-    amount: int
+    amount: float
+    last: bool = False
 
 
 class Ask(msgspec.Struct, frozen=True, tag="ask"):
@@ -52,7 +63,7 @@ class Wait(msgspec.Struct, frozen=True, tag="wait"):
 class Hit(msgspec.Struct, frozen=True, tag="hit"):
     """Pause the job: all workers stand already."""
 
-    total: int
+    total: float
 
 
 Order = Target | Ask | Wait | Hit
@@ -62,12 +73,12 @@ Orders = tuple[Order, ...]
 class Reported(msgspec.Struct, frozen=True):
     """A worker stands, or has no more rows.
 
-    :param produced: since its target of this round
+    :param produced: rows, or the sum of their values, since its target of this round
     """
 
     worker: Attempt
     round: int
-    produced: int
+    produced: float
     finished: bool = False
 
 
@@ -93,22 +104,25 @@ class Principal:
     could run.
     """
 
-    def __init__(self, target: int, tau_seconds: float = TAU_SECONDS) -> None:
+    def __init__(self, target: int, tau_seconds: float = TAU_SECONDS, summed: bool = False) -> None:
         if not 0 <= tau_seconds < math.inf:
             raise ControlError(f"Found tau_seconds={tau_seconds}, expected a number from 0. Hint: leave it out.")
         self.tau_seconds = tau_seconds
         self.round, self.hit = 0, False
-        self._target = target
-        self._reached = 0
-        self._reported: dict[Attempt, int] = {}
-        self._running: dict[Attempt, int] = {}
+        self._target, self._summed = target, summed
+        self._reached: float = 0
+        self._dealt_at, self._idle = -math.inf, 0
+        """What was reached at the last deal; how many rounds since have brought nothing."""
+        self._last = False
+        self._reported: dict[Attempt, float] = {}
+        self._running: dict[Attempt, float] = {}
         self._standing: dict[Attempt, None] = {}
         """Who stood first comes first."""
         self._lost: set[Attempt] = set()
         self._waits = self._asked = False
 
     @property
-    def total(self) -> int:
+    def total(self) -> float:
         """Reported by workers that are not lost."""
         return self._reached
 
@@ -132,7 +146,8 @@ class Principal:
             raise ControlError(f"Found a report of {worker.shown}, expected one that joined. Hint: join first.")
         if worker in self._running and message.round == self.round:
             amount = self._running[worker]
-            if not 0 <= message.produced <= amount:
+            least = -math.inf if self._summed else 0
+            if not least <= message.produced <= (math.inf if self._last else amount):
                 raise ControlError(
                     f"Found {message.produced} reported by {worker.shown}, expected at most its target of {amount}. "
                     "Hint: a worker stands before a row that would bring it above its target."
@@ -176,7 +191,7 @@ class Principal:
         if not self._running:
             return self._deal()
         # Else those that run go on, as at t9 of figure 6: no more of them could run after a deal.
-        if self._waits or self._target - self._reached <= len(self._running):
+        if self._waits or self._last or (not self._summed and self._target - self._reached <= len(self._running)):
             return ()
         self._waits = True
         return (Wait(self.round, self.tau_seconds),) if self.tau_seconds else self.waited(self.round)
@@ -184,9 +199,18 @@ class Principal:
     def _deal(self) -> Orders:
         self.round += 1
         self._waits = self._asked = False
-        share, more = divmod(self._target - self._reached, len(self._standing))
-        amounts = {worker: share + (n < more) for n, worker in enumerate(self._standing)}
-        self._running = {worker: amount for worker, amount in amounts.items() if amount}
+        remains = self._target - self._reached
+        self._idle = self._idle + 1 if self._reached == self._dealt_at else 0
+        self._dealt_at = self._reached
+        self._last = self._summed and self._idle >= MOST_IDLE
+        if self._last:
+            self._running = {next(iter(self._standing)): remains}
+        elif self._summed:
+            self._running = dict.fromkeys(self._standing, remains / len(self._standing))
+        else:
+            share, more = divmod(remains, len(self._standing))
+            amounts = {worker: share + (n < more) for n, worker in enumerate(self._standing)}
+            self._running = {worker: amount for worker, amount in amounts.items() if amount}
         for worker in self._running:
             del self._standing[worker]
-        return tuple(Target(worker, self.round, amount) for worker, amount in self._running.items())
+        return tuple(Target(worker, self.round, amount, self._last) for worker, amount in self._running.items())

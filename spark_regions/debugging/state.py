@@ -85,7 +85,7 @@ AnyCommand = Pause | Resume | Break | Clear | Answer | TakeOver | Leave | Hold |
 class Breakpoint(msgspec.Struct, frozen=True):
     """
     :param number: its name; the version of the state that brought it
-    :param target: of all rows, where there is no condition on each
+    :param target: of all rows: how many, or what the sum of `sql` comes to; 0 where `sql` is a condition on each
     """
 
     number: int
@@ -179,7 +179,7 @@ class State(msgspec.Struct, frozen=True):
                 f"{likely(operator, self.operators)}"
             )
         found = condition(command.condition)
-        allowed = (ASK, SKIP, FAIL) if found.sql else (ASK,)
+        allowed = (ASK,) if found.target else (ASK, SKIP, FAIL)
         if action not in allowed:
             raise ControlError(
                 f"Found then={action!r}, expected {' or '.join(allowed)}. Hint: leave it out to be asked."

@@ -42,7 +42,7 @@ class Counting:
         :raises InvalidRequest: a breakpoint that this process does not know: its rows were counted by another one
         """
         if message.first:
-            self._principals[message.breakpoint] = Principal(message.target)
+            self._principals[message.breakpoint] = Principal(message.target, summed=message.summed)
         principal = self._principals.get(message.breakpoint)
         if principal is None:
             raise InvalidRequest(
@@ -65,8 +65,8 @@ class Counting:
 
 def _order(order: Order) -> told.CountOrder:
     match order:
-        case Target(worker, round_, amount):
-            return told.CountOrder("target", worker.number, round_, amount)
+        case Target(worker, round_, amount, last):
+            return told.CountOrder("target", worker.number, round_, amount, last=last)
         case Ask(worker, round_):
             return told.CountOrder("ask", worker.number, round_)
         case Wait(round_, seconds):

@@ -162,8 +162,8 @@ class RunningJob:
         """Stop at rows of an operator, from now on; returns the breakpoint's number.
 
         :param operator: a name of `operators()`
-        :param condition: SQL over its columns, for each row; or `count(*) = 1000`, of all its rows together: then
-            everything stands before the next one
+        :param condition: SQL over its columns, for each row; or `count(*) = 1000` or `sum(likes) >= 500`, of all its
+            rows together: then everything stands before the next one
         :param then: `ask` (everything stands until `resume`), `skip` the row, or `fail` the query
         """
         state = self._answer("break", operator=operator, condition=condition, action=then)["state"]

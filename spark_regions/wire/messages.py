@@ -498,7 +498,7 @@ class WaitingRow(Record, frozen=True):
 
 
 class BreakAt(Record, frozen=True):
-    """:param target: of all rows, where there is no condition on each"""
+    """See `debugging.state.Breakpoint`."""
 
     number: int
     operator: str
@@ -552,9 +552,10 @@ class Controlled(Answered, frozen=True, tag="control"):
 
 
 class CountRows(Asked, frozen=True, tag="count"):
-    """What happened at a breakpoint that counts rows.
+    """What happened at a breakpoint that counts rows, or sums up their values.
 
     :param breakpoint: its number
+    :param summed: whether values are summed up
     :param first: of this breakpoint; without it, one that is not known is an error
     :param event: `joined`, `reported`, `finished`, `lost` or `waited`
     """
@@ -565,17 +566,22 @@ class CountRows(Asked, frozen=True, tag="count"):
     event: str
     attempt: TaskAttempt | None = None
     round: int = 0
-    produced: Long = 0
+    produced: float = 0.0
+    summed: bool = False
 
 
 class CountOrder(Record, frozen=True):
-    """:param order: `target`, `ask`, `wait` or `hit`"""
+    """
+    :param order: `target`, `ask`, `wait` or `hit`
+    :param last: of a target of a sum: the row that comes to it or beyond passes
+    """
 
     order: str
     attempt: Long = 0
     round: int = 0
-    amount: Long = 0
+    amount: float = 0.0
     seconds: float = 0.0
+    last: bool = False
 
 
 class CountOrders(Answered, frozen=True, tag="count"):

@@ -240,6 +240,20 @@ def test_a_count_over_tasks_never_overshoots(
     assert running.result() == ALL
 
 
+def test_a_sum_over_tasks_is_beyond_by_less_than_a_row(
+    session: SparkSession, job: RunningJob, pool: ThreadPoolExecutor, folder: Path
+) -> None:
+    running = held_at_start(job, pool, lambda: filtered(session, folder), "Filter")
+    job.break_when("Filter", "sum(id % 10) >= 100000")
+    job.resume()
+    until(lambda: job.paused, 60)
+    note, _, total = job.state["note"].rpartition(" ")
+    assert note == "sum(id % 10) of Filter is" and 100_000 <= float(total) < 100_008
+    assert job.state["breakpoints"] == []
+    job.resume()
+    assert running.result() == ALL
+
+
 def test_a_paused_query_is_cancelled(
     session: SparkSession, job: RunningJob, pool: ThreadPoolExecutor, folder: Path
 ) -> None:
@@ -294,7 +308,9 @@ def test_what_cannot_be_done(session: SparkSession, job: RunningJob, pool: Threa
         ("Filter", "id +", "PARSE_SYNTAX_ERROR"),
         ("Filter", "id + 1", "DATATYPE_MISMATCH"),
         ("Filter", "id IN (SELECT 1)", "(?s)expected what is computed of one row"),
-        ("Filter", "sum(id) > 5", "expected of all rows a count"),
+        ("Filter", "sum(id) > 5", "expected of all rows a count or sum"),
+        ("Filter", "sum(nothing) >= 5", "UNRESOLVED_COLUMN"),
+        ("Filter", "sum(count(id)) >= 5", "expected what is computed of one row"),
     ):
         with pytest.raises(ControlError, match=found):
             job.break_when(operator, condition)

@@ -32,22 +32,22 @@ def most_rounds(target: int, workers: int, changes: int) -> int:
 class Worker:
     """What an executor does for an attempt: it stands before a row that would be too much."""
 
-    def __init__(self, attempt: Attempt, rows: int, speed: int, draw: random.Random) -> None:
-        self.attempt, self.rows, self.speed, self.draw = attempt, rows, speed, draw
+    def __init__(self, attempt: Attempt, values: list[int], speed: int, draw: random.Random) -> None:
+        self.attempt, self.values, self.speed, self.draw = attempt, values, speed, draw
         self.inbox: deque[Target | Ask] = deque()
         self.outbox: deque[Reported] = deque()
         self.target: Target | None = None
-        self.given = self.produced = 0
-        """All rows so far, and those that are not reported."""
+        self.rows = self.given = self.produced = 0
+        """That have passed; what they come to, and what of it is not reported."""
         self.ended = False
 
     @property
     def left(self) -> int:
-        return self.rows - self.given
+        return len(self.values) - self.rows
 
     @property
     def busy(self) -> bool:
-        return bool(self.inbox or self.outbox) or (not self.ended and (self.target is not None or not self.rows))
+        return bool(self.inbox or self.outbox) or (not self.ended and (self.target is not None or not self.values))
 
     def report(self) -> None:
         self.ended = not self.left and self.draw.random() < 0.9
@@ -71,8 +71,12 @@ class Worker:
             self.outbox.append(Reported(self.attempt, round_, self.produced, finished=True))
             self.produced, self.target = 0, None
             return False
-        self.given, self.produced = self.given + 1, self.produced + 1
-        if self.produced == self.target.amount:
+        value = self.values[self.rows]
+        if not self.target.last and self.produced + value > self.target.amount:
+            self.report()
+            return False
+        self.rows, self.given, self.produced = self.rows + 1, self.given + value, self.produced + value
+        if self.produced == self.target.amount or (self.target.last and self.produced > self.target.amount):
             self.report()
         return True
 
@@ -80,19 +84,21 @@ class Worker:
 class World:
     def __init__(self, draw: random.Random) -> None:
         self.draw = draw
-        tasks = [draw.choice((0, 1, 5, 12)) for _ in range(draw.randint(1, 6))]
-        self.all = sum(tasks)
+        self.summed = draw.random() < 0.5
+        values = (0, 1, 2, 9, 40) if self.summed else (1,)
+        tasks = [draw.choices(values, k=draw.choice((0, 1, 5, 12))) for _ in range(draw.randint(1, 6))]
+        self.all = sum(map(sum, tasks))
         self.target = max(1, int(self.all * draw.choice((0.3, 0.8, 1.0, 1.2))))
-        self.principal = Principal(self.target, draw.choice((0, 0.005)))
-        self.to_come = [self.worker(Attempt(1, number, number), rows) for number, rows in enumerate(tasks)]
+        self.principal = Principal(self.target, draw.choice((0, 0.005)), self.summed)
+        self.to_come = [self.worker(Attempt(1, number, number), values) for number, values in enumerate(tasks)]
         self.known: list[Worker] = []
         self.losses = draw.choice((0, 0, 1, 3))
         self.changes = self.most = 0
         self.waits: list[int] = []
         self.told: set[Attempt] = set()
 
-    def worker(self, attempt: Attempt, rows: int) -> Worker:
-        return Worker(attempt, rows, self.draw.choice((1, 1, 4, 40)), self.draw)
+    def worker(self, attempt: Attempt, values: list[int]) -> Worker:
+        return Worker(attempt, values, self.draw.choice((1, 1, 4, 40)), self.draw)
 
     def send(self, orders: tuple[Order, ...]) -> None:
         for order in orders:
@@ -121,7 +127,7 @@ class World:
         for late in worker.outbox:
             assert self.principal.reported(late) == ()
         number = worker.attempt.number + 100
-        self.to_come.append(self.worker(Attempt(1, worker.attempt.partition, number), worker.rows))
+        self.to_come.append(self.worker(Attempt(1, worker.attempt.partition, number), worker.values))
 
     def act(self, worker: Worker) -> None:
         if worker.inbox and self.draw.random() < 0.5:
@@ -132,7 +138,7 @@ class World:
                 self.told.add(worker.attempt)
                 self.changes += 1
             self.send(self.principal.reported(message))
-        elif not worker.ended and (worker.target or not worker.rows):
+        elif not worker.ended and (worker.target or not worker.values):
             for _ in range(worker.speed):
                 total = sum(each.given for each in self.known)
                 if not worker.step():
@@ -159,12 +165,13 @@ class World:
     def check(self) -> None:
         hit, target = self.principal.hit, self.target
         total = sum(each.given for each in self.known)
-        assert hit == (self.all >= target) and (not hit or total == target)
+        beyond = max(value for each in self.known for value in each.values) if hit and self.summed else 1
+        assert hit == (self.all >= target) and (not hit or target <= total < target + beyond)
         if hit:
             assert all(each.target is None for each in self.known)
         else:
             assert not self.to_come and not any(each.left for each in self.known), "one stands that could go on"
-        assert self.principal.round <= most_rounds(self.target, self.most, self.changes)
+        assert self.summed or self.principal.round <= most_rounds(self.target, self.most, self.changes)
 
 
 def test_never_too_much_and_always_hit() -> None:
@@ -213,6 +220,19 @@ def test_figure_6() -> None:
     assert principal.reported(Reported(C, 3, 1)) == (Hit(15),)
 
 
+def test_the_last_step_of_a_sum_is_of_one() -> None:
+    principal = Principal(100, tau_seconds=0, summed=True)
+    assert principal.joined(A, B) == (Target(A, 1, 50), Target(B, 1, 50))
+    principal.reported(Reported(A, 1, 40))
+    assert principal.reported(Reported(B, 1, 0)) == (Target(A, 2, 30), Target(B, 2, 30)), "their next values are above"
+    for round_ in (2, 3):
+        principal.reported(Reported(A, round_, 0))
+        orders = principal.reported(Reported(B, round_, 0))
+    assert orders == (Target(A, 4, 60, last=True),)
+    assert principal.joined(C) == (), "nobody runs beside it"
+    assert principal.reported(Reported(A, 4, 75)) == (Hit(115),)
+
+
 def test_the_others_in_time_save_the_question() -> None:
     principal = Principal(15)
     principal.joined(A, B, C)
@@ -238,12 +258,12 @@ def test_what_a_lost_worker_reported_does_not_count() -> None:
         (lambda: condition(" "), "Found no condition"),
         (
             lambda: condition("count(*) < 5"),
-            r"Found the condition 'count\(\*\) < 5', expected of all rows a count",
+            r"Found the condition 'count\(\*\) < 5', expected of all rows a count or sum",
         ),
         (lambda: condition("count(*) = 0"), "above 0"),
         (lambda: condition("count(*) = 1.5"), "count"),
         (lambda: condition("count(*) = 1__0"), "count"),
-        (lambda: condition("sum(x) >= 5"), r"count\(\*\) = 100000"),
+        (lambda: condition("sum(x) > 5"), r"count\(\*\) = 100000"),
         (lambda: condition("avg(x) > 5"), "expected of all rows a count"),
         (lambda: condition("count(*) = 1" + "0" * 5000), "above 0"),
         (lambda: Principal(5, tau_seconds=-1), "Found tau_seconds=-1, expected a number from 0"),
@@ -269,4 +289,5 @@ def test_a_report_that_cannot_be_changes_nothing(produced: int) -> None:
 
 def test_conditions() -> None:
     assert condition("count(*) = 1_000") == condition(" Count( 1 ) >= 1000") == Condition(target=1000)
+    assert condition("SUM( a * (b + 1)) >= 10") == Condition("a * (b + 1)", 10)
     assert condition("counted > 5") == Condition(sql="counted > 5")

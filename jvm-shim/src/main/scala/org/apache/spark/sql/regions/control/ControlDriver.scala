@@ -13,9 +13,10 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.rpc.{RpcCallContext, RpcEndpointRef, RpcEnv, RpcTimeout, ThreadSafeRpcEndpoint}
 import org.apache.spark.scheduler._
 import org.apache.spark.sql.catalyst.QueryPlanningTracker
-import org.apache.spark.sql.catalyst.expressions.{Attribute, BindReferences, SubqueryExpression, Unevaluable}
+import org.apache.spark.sql.catalyst.expressions.{Alias, Attribute, BindReferences, Cast, Expression}
+import org.apache.spark.sql.catalyst.expressions.{SubqueryExpression, Unevaluable}
 import org.apache.spark.sql.catalyst.optimizer.{ComputeCurrentTime, ReplaceExpressions}
-import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation}
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation, Project}
 import org.apache.spark.sql.execution.{SparkPlan, SQLExecution}
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
 import org.apache.spark.sql.execution.exchange.BroadcastExchangeLike
@@ -25,6 +26,7 @@ import org.apache.spark.sql.regions.{Guard, Planner, RegionsConf}
 import org.apache.spark.sql.regions.ui.events.Redaction
 import org.apache.spark.sql.regions.wire.{BreakAt, Control, ControlCommand, ControlState, CountOrder, CountRows}
 import org.apache.spark.sql.regions.wire.{Frames, ProtocolException}
+import org.apache.spark.sql.types.DoubleType
 import org.apache.spark.util.{ThreadUtils, Utils}
 
 /**
@@ -129,13 +131,13 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
   /** Makes `told` anew. The lock is held. */
   private def tell(everyRow: Boolean = false): Unit = {
     val points = for (each <- state.breakpoints; probe <- probes.values if probe.name == each.operator) yield
-      if (each.target > 0) Some(probe.id -> Point(each.number, each.action, "", None))
-      else probe.compiled(each.sql).fold(
+      if (each.sql.isEmpty) Some(probe.id -> Point(each.number, each.action, "", None, counts = true))
+      else probe.compiled(each.sql, each.target > 0).fold(
         why => {
           logWarning(s"breakpoint ${each.number} does not hold for ${probe.name}: $why")
           None
         },
-        code => Some(probe.id -> Point(each.number, each.action, each.sql, Some(code)))
+        code => Some(probe.id -> Point(each.number, each.action, each.sql, Some(code), each.target > 0))
       )
     val answers = state.held.filter(_.going).map(row => Holding.key(row.attempt.number, row.operator, row.ordinal) -> row.answer)
     told = Holding(told.version + 1, state.paused, points.flatten.groupMap(_._1)(_._2),
@@ -159,7 +161,7 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
     val fresh = next.breakpoints.filterNot(state.breakpoints.contains).filter(_.sql.nonEmpty)
     val alive = if (fresh.isEmpty) Nil else live(snapshots())
     val unfit = fresh.flatMap { each =>
-      val tried = alive.filter(_.name == each.operator).map(probe => synchronized(probe.compiled(each.sql)))
+      val tried = alive.filter(_.name == each.operator).map(probe => synchronized(probe.compiled(each.sql, each.target > 0)))
       if (tried.exists(_.isRight)) None else tried.collectFirst { case Left(why) => why }
     }
     if (unfit.nonEmpty) Left(unfit.head)
@@ -239,7 +241,7 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
     val shares = counting.getOrElseUpdate(point.number, mutable.HashMap.empty)
     if (counts.attempt != null) shares(counts.attempt.number) = counts
     val asked = CountRows(point.number, point.target, first, counts.event, Option(counts.attempt), counts.round,
-      counts.produced)
+      counts.produced, point.sql.nonEmpty)
     planner.request(asked, deadlineMillis) match {
       case Left(why) =>
         logWarning(s"breakpoint ${point.number} is gone: ${why.code}: ${why.detail}")
@@ -252,7 +254,7 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
     def send(message: ControlMessage): Unit =
       shares.get(order.attempt).flatMap(share => Option(executors.get(share.executor))).foreach(_.send(message.bytes))
     order.order match {
-      case "target" => send(Target(order.attempt, point.number, order.round, order.amount))
+      case "target" => send(Target(order.attempt, point.number, order.round, order.amount, order.last))
       case "ask" => send(Ask(order.attempt, point.number, order.round))
       case "wait" =>
         val over = Counts("", null, point.number, "waited", order.round)
@@ -260,7 +262,8 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
           (order.seconds * 1e6).toLong, TimeUnit.MICROSECONDS)
       case _ =>
         synchronized {
-          note = s"${point.operator} has given ${order.amount} rows"
+          note = if (point.sql.isEmpty) s"${point.operator} has given ${order.amount.toLong} rows"
+          else s"sum(${point.sql}) of ${point.operator} is ${order.amount}"
         }
         say(ControlCommand("pause", own), ControlCommand("clear", own, number = point.number))
     }
@@ -413,21 +416,27 @@ object ControlDriver {
       session: org.apache.spark.sql.classic.SparkSession,
       plan: WeakReference[ProbeExec],
       refusal: Option[String]) {
-    private val known = mutable.HashMap.empty[String, Either[String, Array[Byte]]]
+    private val known = mutable.HashMap.empty[(String, Boolean), Either[String, Array[Byte]]]
 
-    /** A condition on its rows for executors, which have no analyzer; or Spark's message why there is none. */
-    def compiled(sql: String): Either[String, Array[Byte]] = known.getOrElseUpdate(sql,
+    /**
+     * A condition on its rows for executors, which have no analyzer; or Spark's message why there is none.
+     *
+     * @param summed a number of each row instead, as a double
+     */
+    def compiled(sql: String, summed: Boolean): Either[String, Array[Byte]] = known.getOrElseUpdate((sql, summed),
       try {
         val parsed = session.sessionState.sqlParser.parseExpression(sql)
-        val tracker = new QueryPlanningTracker
-        val analyzed = session.sessionState.analyzer.executeAndCheck(Filter(parsed, LocalRelation(output)), tracker)
-        val found = ComputeCurrentTime(ReplaceExpressions(analyzed)).collectFirst { case Filter(each, _) => each }.get
-        val condition = BindReferences.bindReference(found, output)
-        condition.find(each => each.isInstanceOf[Unevaluable] || each.isInstanceOf[SubqueryExpression]) match {
-          case Some(each) => Left(s"Found ${each.prettyName} in the condition $sql, expected what is computed of one row in the " +
-                "JVM. Hint: compare columns of the operator")
-          case None => Right(Utils.serialize(condition))
-        }
+        val rows = LocalRelation(output)
+        val asked = if (summed) Project(Seq(Alias(Cast(parsed, DoubleType), "value")()), rows)
+        else Filter(parsed, rows)
+        val analyzed = session.sessionState.analyzer.executeAndCheck(asked, new QueryPlanningTracker)
+        val found = ComputeCurrentTime(ReplaceExpressions(analyzed)).collectFirst {
+          case Filter(each, _) => each
+          case Project(Seq(Alias(each, _)), _) => each
+        }.map(BindReferences.bindReference(_, output))
+        found.filterNot(_.exists(each => each.isInstanceOf[Unevaluable] || each.isInstanceOf[SubqueryExpression]))
+          .map(Utils.serialize[Expression](_)).toRight(
+            s"Found the condition $sql, expected what is computed of one row in the JVM. Hint: compare columns of the operator")
       } catch { case NonFatal(error) => Left(error.getMessage) })
   }
 }

@@ -36,11 +36,21 @@ private[control] object Holding {
   def key(attempt: Long, operator: String, ordinal: Long): String = s"$attempt/$operator/$ordinal"
 }
 
-/** @param condition compiled where it is used; None where rows are counted */
-private[control] final case class Point(number: Int, action: String, sql: String, condition: Option[Array[Byte]])
+/**
+ * @param condition of each row, or the value of it that is summed up; compiled where it is used. None where rows are counted
+ * @param counts whether all rows together are waited for, not each
+ */
+private[control] final case class Point(
+    number: Int,
+    action: String,
+    sql: String,
+    condition: Option[Array[Byte]],
+    counts: Boolean)
+    extends Serializable
 
-/** To a share in a breakpoint that counts: give so many rows, or stand and report. */
-private[control] final case class Target(attempt: Long, number: Int, round: Int, amount: Long) extends ControlMessage
+/** To a share in a breakpoint that counts: give so many rows, or stand and report; see CountOrder of docs/protocol.md. */
+private[control] final case class Target(attempt: Long, number: Int, round: Int, amount: Double, last: Boolean)
+    extends ControlMessage
 private[control] final case class Ask(attempt: Long, number: Int, round: Int) extends ControlMessage
 
 /** A task stands at a row; has gone on from it, or is lost; its job is to fail. */
@@ -58,7 +68,7 @@ private[control] final case class Counts(
     number: Int,
     event: String,
     round: Int = 0,
-    produced: Long = 0)
+    produced: Double = 0)
     extends ControlMessage
 
 /**

@@ -98,7 +98,7 @@ private[control] final class ControlledExecutor(env: SparkEnv) extends ThreadSaf
   override def receive: PartialFunction[Any, Unit] = { case bytes: Array[Byte] =>
     Guard.run(env.conf, "a control message")(ControlMessage[ControlMessage](bytes) match {
       case next: Holding => hold(next)
-      case Target(attempt, number, round, amount) => counted(attempt, number)(_.target(round, amount))
+      case Target(attempt, number, round, amount, last) => counted(attempt, number)(_.target(round, amount, last))
       case Ask(attempt, number, round) => counted(attempt, number)(_.ask(round))
       case other => logWarning(s"spark-regions: an executor takes no $other")
     })

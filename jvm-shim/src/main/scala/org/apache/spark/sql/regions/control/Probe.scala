@@ -5,7 +5,8 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.{SparkEnv, TaskContext}
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{BasePredicate, Cast, BoundReference, Expression, Predicate}
+import org.apache.spark.sql.catalyst.expressions.{BasePredicate, BoundReference, Cast, Expression, Predicate}
+import org.apache.spark.sql.catalyst.expressions.UnsafeProjection
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.regions.wire.WaitingRow
 import org.apache.spark.sql.types.StringType
@@ -40,13 +41,17 @@ final class Probe private[control] (val info: ProbeInfo, task: ControlledTask, e
   /** Whether the row passes; returns once it is known. */
   def stopped(row: InternalRow): Boolean = {
     val keeps = (!executor.paused && counts.isEmpty || stands(row)) && locals.forall(_.keeps(row))
-    if (keeps) rows += 1 else dropped += 1
+    if (!keeps) dropped += 1
+    else {
+      if (counts.nonEmpty) executor.lock.synchronized(counts.values.foreach(_.passed()))
+      rows += 1
+    }
     keeps
   }
 
   /** Always true, once nothing is in the way any more. */
   private def stands(row: InternalRow): Boolean = executor.lock.synchronized {
-    def used: Iterable[Counted] = counts.values.filter(count => rows >= count.limit || count.asked)
+    def used: Iterable[Counted] = counts.values.filter(_.used(row))
     if (executor.paused || used.nonEmpty) task.standingAt(this, row) {
       while (executor.paused || used.nonEmpty) {
         used.foreach(_.report(finished = false))
@@ -58,11 +63,10 @@ final class Probe private[control] (val info: ProbeInfo, task: ControlledTask, e
 
   /** What holds for it has changed. The lock is held. */
   private[control] def arm(points: Seq[Point]): Unit = {
-    val (conditions, counting) = points.partition(_.condition.isDefined)
-    val numbers = counting.map(_.number)
-    counts.filterInPlace((number, _) => numbers.contains(number))
+    val (counting, conditions) = points.partition(_.counts)
+    counts.filterInPlace((number, _) => counting.exists(_.number == number))
     // Rows count from here on.
-    numbers.filterNot(counts.contains).foreach(number => counts(number) = new Counted(number))
+    counting.filterNot(point => counts.contains(point.number)).foreach(point => counts(point.number) = new Counted(point))
     val known = locals.map(local => local.number -> local).toMap
     locals = conditions.map(point => known.getOrElse(point.number, new Local(point)))
     aim()
@@ -85,42 +89,83 @@ final class Probe private[control] (val info: ProbeInfo, task: ControlledTask, e
       field.name -> (if (text == null) "NULL" else text.toString)
     }
 
-  /** A share in a breakpoint that counts; the worker of Amber §5.3. */
-  private[control] final class Counted(number: Int) {
+  /** A share in a breakpoint that counts; the worker of Amber §5.3. All with the lock. */
+  private[control] final class Counted(point: Point) {
+    import point.number
     private var base = rows
     private var round = 0
     private var told = false
+    private var sum = 0.0
+    private var value = 0.0
+    private var met = 0L
+    private var broken = false
+    private var amount = 0.0
+    private var last = false
+    private lazy val projection = UnsafeProjection.create(Seq(expression(point)))
     var joined = false
     var asked = false
 
-    /** Rows that may have passed. */
+    /** Rows that may have passed; none without a look, where the values of each are summed up. */
     var limit: Long = rows
 
-    def target(round: Int, amount: Long): Unit = {
+    def target(round: Int, amount: Double, last: Boolean): Unit = {
       this.round = round
+      this.amount = amount
+      this.last = last
+      sum = 0.0
       base = rows
-      limit = rows + amount
+      limit = rows + (if (summed) 0L else amount.toLong)
       told = false
       asked = false
     }
+
+    private def summed: Boolean = point.condition.isDefined
+
+    /** Whether the row at hand may not pass. */
+    def used(row: InternalRow): Boolean = {
+      if (summed && met != ordinal) {
+        met = ordinal
+        value = evaluated(row)
+      }
+      asked || (if (!summed) rows >= limit
+                else !joined || told || (if (last) sum >= amount else sum + value > amount))
+    }
+
+    private def evaluated(row: InternalRow): Double =
+      if (broken) 0.0
+      else try {
+        val made = projection(row)
+        val found = if (made.isNullAt(0)) 0.0 else made.getDouble(0)
+        if (java.lang.Double.isFinite(found)) found else 0.0
+      } catch {
+        case NonFatal(error) =>
+          broken = true
+          executor.tell(Broken(number, error.toString))
+          0.0
+      }
+
+    def passed(): Unit = if (summed && met == ordinal) sum += value
 
     def ask(round: Int): Unit = if (joined && !told && round == this.round) asked = true
 
     def report(finished: Boolean): Unit =
       if (!joined || !told || finished) {
         val event = if (!joined) "joined" else if (finished) "finished" else "reported"
-        tell(event, if (told) 0 else rows - base)
+        tell(event, if (told || !joined) 0.0 else if (summed) sum else (rows - base).toDouble)
         joined = true
         told = true
         asked = false
         limit = rows
       }
 
-    def lose(): Unit = tell("lost", 0)
+    def lose(): Unit = tell("lost", 0.0)
 
-    private def tell(event: String, produced: Long): Unit = executor.tell(
+    private def tell(event: String, produced: Double): Unit = executor.tell(
       Counts(executor.id, task.attempt, number, event, round, produced))
   }
+
+  private def expression(point: Point): Expression =
+    Utils.deserialize[Expression](point.condition.get, Utils.getContextOrSparkClassLoader)
 
   /** A condition on rows. */
   private final class Local(point: Point) {
@@ -129,8 +174,7 @@ final class Probe private[control] (val info: ProbeInfo, task: ControlledTask, e
     private var broken = false
 
     private lazy val predicate: BasePredicate = {
-      val expression = Utils.deserialize[Expression](point.condition.get, Utils.getContextOrSparkClassLoader)
-      val made = Predicate.create(expression)
+      val made = Predicate.create(expression(point))
       made.initialize(task.context.partitionId())
       made
     }
