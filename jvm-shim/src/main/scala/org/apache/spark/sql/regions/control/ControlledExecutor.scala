@@ -169,7 +169,7 @@ private[control] final class ControlledTask(val context: TaskContext, executor: 
     val top = stack.take(frames)
     val python = top.exists(_.startsWith("org.apache.spark.api.python")) ||
       top.exists(_.startsWith("sun.nio.ch")) && stack.exists(_.contains("PythonRunner"))
-    val memory = consumers.filter(_.getUsed > 0).map(each => each.toString -> each.getUsed).toMap
+    val memory = consumers.filter(_.getUsed > 0).groupMapReduce(each => holder(each.toString))(_.getUsed)(_ + _)
     executor.lock.synchronized {
       val at = standing.map(_._1.info.operator).getOrElse(if (python) "a Python worker" else "")
       val rows = probes.values.map(probe => probe.info.id -> probe.rows).toMap
@@ -188,6 +188,9 @@ private object ControlledTask {
   val lookMillis = 50L
   val failLooks = 200
   val frames = 12
+
+  /** `org.apache.spark.unsafe.map.BytesToBytesMap@6601849b` is told as `BytesToBytesMap`. */
+  def holder(name: String): String = name.replaceAll("@[0-9a-f]+$", "").replaceAll("^([a-z]\\w*\\.)+", "")
 
   /** Spark shows them in its log only. */
   lazy val held: java.lang.reflect.Field = {
