@@ -110,7 +110,7 @@ def listed(job: RunningJob) -> str:
         condition = sql if not target else f"sum({sql}) >= {target}" if sql else f"count(*) = {target}"
         lines.append(f"  breakpoint {point['number']}: {point['operator']} when {condition}, then {point['action']}")
     waiting = len(job.rows)
-    lines += [f"  {waiting} rows wait: rows"] if waiting else []
+    lines += [f"  rows that wait: {waiting}"] if waiting else []
     return "\n".join(lines)
 
 

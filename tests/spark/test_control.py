@@ -38,6 +38,12 @@ def rows_passed(job: RunningJob) -> int:
     return sum(operator.rows for operator in job.operators())
 
 
+def stands(job: RunningJob, name: str) -> int:
+    found = job.pause(20)
+    assert not found.running, f"{name}: {found}"
+    return found.standing
+
+
 def paused_and_resumed(spark: SparkSession, folder: Path, name: str) -> None:
     make = kinds(spark, folder)[name]
     job = control(spark)
@@ -47,9 +53,7 @@ def paused_and_resumed(spark: SparkSession, folder: Path, name: str) -> None:
         running, pauses = started(pool, make), 0
         try:
             while not running.done() and pauses < PAUSES:
-                found = job.pause(20)
-                assert not found.running, f"{name}: {found}"
-                if found.standing:
+                if until(lambda: stands(job, name) or running.done(), 30) is not True:
                     pauses += 1
                     before = rows_passed(job)
                     time.sleep(0.3)

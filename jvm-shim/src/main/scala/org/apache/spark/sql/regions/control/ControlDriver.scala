@@ -17,7 +17,7 @@ import org.apache.spark.sql.catalyst.expressions.{Alias, Attribute, BindReferenc
 import org.apache.spark.sql.catalyst.expressions.{SubqueryExpression, Unevaluable}
 import org.apache.spark.sql.catalyst.optimizer.{ComputeCurrentTime, ReplaceExpressions}
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation, Project}
-import org.apache.spark.sql.execution.{SparkPlan, SQLExecution}
+import org.apache.spark.sql.execution.{SQLExecution, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
 import org.apache.spark.sql.execution.exchange.BroadcastExchangeLike
 import org.apache.spark.sql.execution.ui.{SparkListenerSQLExecutionEnd, SparkListenerSQLExecutionStart}
@@ -95,9 +95,11 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
   private def refusal(plan: ProbeExec): Option[String] = {
     val conf = plan.session.sessionState.conf
     def on(key: String) = conf.getConfString(key, sc.conf.get(key, "false")).toBoolean
-    val kills = Seq("spark.sql.execution.pyspark.udf.killOnIdleTimeout", "spark.python.worker.killOnIdleTimeout").find(on)
+    val kills =
+      Seq("spark.sql.execution.pyspark.udf.killOnIdleTimeout", "spark.python.worker.killOnIdleTimeout").find(on)
     def broadcasts = plan.exists(_.isInstanceOf[BroadcastExchangeLike]) && !conf.adaptiveExecutionEnabled
-    kills.map(key => s"Found $key=true, which ends paused Python workers, expected false. Hint: set it to false").orElse(
+    kills.map(key =>
+      s"Found $key=true, which ends paused Python workers, expected false. Hint: set it to false").orElse(
       Option.when(broadcasts && conf.broadcastTimeout > 0 && conf.broadcastTimeout * 1000 <= pauseMillis)(
         s"Found ${SQLConf.BROADCAST_TIMEOUT.key}=${conf.broadcastTimeout} without adaptive execution, which would fail in a " +
           s"pause, expected more than ${RegionsConf.controlPauseTimeout.key}. Hint: set it to -1"))
@@ -130,16 +132,18 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
 
   /** Makes `told` anew. The lock is held. */
   private def tell(everyRow: Boolean = false): Unit = {
-    val points = for (each <- state.breakpoints; probe <- probes.values if probe.name == each.operator) yield
-      if (each.sql.isEmpty) Some(probe.id -> Point(each.number, each.action, "", None, counts = true))
-      else probe.compiled(each.sql, each.target > 0).fold(
-        why => {
-          logWarning(s"breakpoint ${each.number} does not hold for ${probe.name}: $why")
-          None
-        },
-        code => Some(probe.id -> Point(each.number, each.action, each.sql, Some(code), each.target > 0))
-      )
-    val answers = state.held.filter(_.going).map(row => Holding.key(row.attempt.number, row.operator, row.ordinal) -> row.answer)
+    val points = for (each <- state.breakpoints; probe <- probes.values if probe.name == each.operator)
+      yield
+        if (each.sql.isEmpty) Some(probe.id -> Point(each.number, each.action, "", None, counts = true))
+        else probe.compiled(each.sql, each.target > 0).fold(
+          why => {
+            logWarning(s"breakpoint ${each.number} does not hold for ${probe.name}: $why")
+            None
+          },
+          code => Some(probe.id -> Point(each.number, each.action, each.sql, Some(code), each.target > 0))
+        )
+    val answers =
+      state.held.filter(_.going).map(row => Holding.key(row.attempt.number, row.operator, row.ordinal) -> row.answer)
     told = Holding(told.version + 1, state.paused, points.flatten.groupMap(_._1)(_._2),
       answers.toMap ++ Option.when(everyRow)(Holding.everyRow -> "pass"))
   }
@@ -152,7 +156,8 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
   /** What follows from commands, or why nothing does. On the thread. */
   private def command(commands: Seq[ControlCommand], operators: Seq[String] = Nil): Either[String, Unit] =
     planner.request(Control(state.copy(operators = operators), commands), deadlineMillis) match {
-      case Left(why) => Left(s"Found no planner (${why.code}: ${why.detail}), expected one that decides. Hint: try again")
+      case Left(why) =>
+        Left(s"Found no planner (${why.code}: ${why.detail}), expected one that decides. Hint: try again")
       case Right(answer) if answer.error.nonEmpty => Left(answer.error)
       case Right(answer) => adopt(answer.state)
     }
@@ -161,7 +166,8 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
     val fresh = next.breakpoints.filterNot(state.breakpoints.contains).filter(_.sql.nonEmpty)
     val alive = if (fresh.isEmpty) Nil else live(snapshots())
     val unfit = fresh.flatMap { each =>
-      val tried = alive.filter(_.name == each.operator).map(probe => synchronized(probe.compiled(each.sql, each.target > 0)))
+      val tried =
+        alive.filter(_.name == each.operator).map(probe => synchronized(probe.compiled(each.sql, each.target > 0)))
       if (tried.exists(_.isRight)) None else tried.collectFirst { case Left(why) => why }
     }
     if (unfit.nonEmpty) Left(unfit.head)
@@ -216,9 +222,9 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
     case Failing(attempt, why) => sc.cancelStage(attempt.stage, s"stopped at a breakpoint: $why")
     // Another task may have told it.
     case Broken(number, error) => if (state.breakpoints.exists(_.number == number)) {
-      logWarning(s"breakpoint $number is gone: $error")
-      say(ControlCommand("clear", own, number = number))
-    }
+        logWarning(s"breakpoint $number is gone: $error")
+        say(ControlCommand("clear", own, number = number))
+      }
     case counts: Counts => count(counts)
     case other => logWarning(s"spark-regions: a driver takes no $other")
   }
@@ -263,7 +269,7 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
       case _ =>
         synchronized {
           note = if (point.sql.isEmpty) s"${point.operator} has given ${order.amount.toLong} rows"
-          else s"sum(${point.sql}) of ${point.operator} is ${order.amount}"
+          else s"sum(${point.sql}) of ${point.operator} is ${BigDecimal(order.amount).bigDecimal.toPlainString}"
         }
         say(ControlCommand("pause", own), ControlCommand("clear", own, number = point.number))
     }
@@ -300,11 +306,12 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
           case "pause" if refusals.nonEmpty => refusals.headOption
           case _ => await(command(Seq(asked), live(snapshots()).map(_.name))).left.toOption
         }
-        refused.fold(asked.command match {
-          case "pause" => standing(seconds) ++ held
-          case "operators" => operators() ++ held
-          case _ => held
-        })(why => Map("error" -> why))
+        refused.fold(
+          asked.command match {
+            case "pause" => standing(seconds) ++ held
+            case "operators" => operators() ++ held
+            case _ => held
+          })(why => Map("error" -> why))
       } catch { case wrong: ProtocolException => Map("error" -> wrong.getMessage) }
     Frames.json.writeValueAsString(answer)
   }
@@ -321,7 +328,9 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
     catch { case error: ExecutionException => throw error.getCause }
 
   private def snapshots(): Seq[Snapshot] = {
-    val asked = executors.asScala.toSeq.map { case (id, ref) => id -> ref.ask[Array[Byte]]("snapshot", snapshotTimeout) }
+    val asked = executors.asScala.toSeq.map { case (id, ref) =>
+      id -> ref.ask[Array[Byte]]("snapshot", snapshotTimeout)
+    }
     asked.flatMap { case (id, future) =>
       try Some(ControlMessage[Snapshot](ThreadUtils.awaitResult(future, snapshotTimeout.duration)))
       catch {
@@ -351,7 +360,8 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
     stand.size -> run.map { case (id, task) =>
       val why = known.get(id).fold("it has not come to an operator of a query")(
         _.stack.find(_.contains("spark")).getOrElse("it runs"))
-      Map("stage" -> task.stage, "partition" -> task.partition, "attempt" -> id, "executor" -> task.executor, "why" -> why)
+      Map("stage" -> task.stage, "partition" -> task.partition, "attempt" -> id, "executor" -> task.executor,
+        "why" -> why)
     }
   }
 
@@ -360,11 +370,16 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
     val alive = live(seen)
     val known = alive.map(_.id).toSet
     val shown = alive.map { probe =>
-      Map("id" -> probe.id, "name" -> probe.name, "query" -> probe.execution, "detail" -> probe.detail,
+      Map(
+        "id" -> probe.id,
+        "name" -> probe.name,
+        "query" -> probe.execution,
+        "detail" -> probe.detail,
         "description" -> queries.getOrDefault(probe.execution, ""),
         "passed" -> seen.map(_.passed.getOrElse(probe.id, 0L)).sum,
         "columns" -> probe.output.map(column => Seq(column.name, column.dataType.sql)),
-        "inputs" -> Option(probe.plan.get).toSeq.flatMap(plan => below(plan.child)).filter(known))
+        "inputs" -> Option(probe.plan.get).toSeq.flatMap(plan => below(plan.child)).filter(known)
+      )
     }
     val tasks = seen.flatMap(_.tasks).map(task => task.copy(row = redacted(task.row)))
     Map("operators" -> shown, "tasks" -> tasks, "python" -> seen.map(each => each.executor -> each.python).toMap)
@@ -423,7 +438,8 @@ object ControlDriver {
      *
      * @param summed a number of each row instead, as a double
      */
-    def compiled(sql: String, summed: Boolean): Either[String, Array[Byte]] = known.getOrElseUpdate((sql, summed),
+    def compiled(sql: String, summed: Boolean): Either[String, Array[Byte]] = known.getOrElseUpdate(
+      (sql, summed),
       try {
         val parsed = session.sessionState.sqlParser.parseExpression(sql)
         val rows = LocalRelation(output)
@@ -437,6 +453,7 @@ object ControlDriver {
         found.filterNot(_.exists(each => each.isInstanceOf[Unevaluable] || each.isInstanceOf[SubqueryExpression]))
           .map(Utils.serialize[Expression](_)).toRight(
             s"Found the condition $sql, expected what is computed of one row in the JVM. Hint: compare columns of the operator")
-      } catch { case NonFatal(error) => Left(error.getMessage) })
+      } catch { case NonFatal(error) => Left(error.getMessage) }
+    )
   }
 }

@@ -47,10 +47,10 @@ private[control] final class ControlledExecutor(env: SparkEnv) extends ThreadSaf
     info.state.foreach(hold)
     lock.synchronized {
       task.probes.getOrElseUpdate(info.id, {
-        val probe = new Probe(info, task, this)
-        arm(probe)
-        probe
-      })
+          val probe = new Probe(info, task, this)
+          arm(probe)
+          probe
+        })
     }
   }
 
@@ -96,12 +96,13 @@ private[control] final class ControlledExecutor(env: SparkEnv) extends ThreadSaf
   }
 
   override def receive: PartialFunction[Any, Unit] = { case bytes: Array[Byte] =>
-    Guard.run(env.conf, "a control message")(ControlMessage[ControlMessage](bytes) match {
-      case next: Holding => hold(next)
-      case Target(attempt, number, round, amount, last) => counted(attempt, number)(_.target(round, amount, last))
-      case Ask(attempt, number, round) => counted(attempt, number)(_.ask(round))
-      case other => logWarning(s"spark-regions: an executor takes no $other")
-    })
+    Guard.run(env.conf, "a control message")(
+      ControlMessage[ControlMessage](bytes) match {
+        case next: Holding => hold(next)
+        case Target(attempt, number, round, amount, last) => counted(attempt, number)(_.target(round, amount, last))
+        case Ask(attempt, number, round) => counted(attempt, number)(_.ask(round))
+        case other => logWarning(s"spark-regions: an executor takes no $other")
+      })
   }
 
   override def receiveAndReply(context: RpcCallContext): PartialFunction[Any, Unit] = { case "snapshot" =>

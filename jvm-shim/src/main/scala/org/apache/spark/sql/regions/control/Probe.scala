@@ -66,7 +66,8 @@ final class Probe private[control] (val info: ProbeInfo, task: ControlledTask, e
     val (counting, conditions) = points.partition(_.counts)
     counts.filterInPlace((number, _) => counting.exists(_.number == number))
     // Rows count from here on.
-    counting.filterNot(point => counts.contains(point.number)).foreach(point => counts(point.number) = new Counted(point))
+    counting.filterNot(point => counts.contains(point.number)).foreach(point =>
+      counts(point.number) = new Counted(point))
     val known = locals.map(local => local.number -> local).toMap
     locals = conditions.map(point => known.getOrElse(point.number, new Local(point)))
     aim()
@@ -133,16 +134,17 @@ final class Probe private[control] (val info: ProbeInfo, task: ControlledTask, e
 
     private def evaluated(row: InternalRow): Double =
       if (broken) 0.0
-      else try {
-        val made = projection(row)
-        val found = if (made.isNullAt(0)) 0.0 else made.getDouble(0)
-        if (java.lang.Double.isFinite(found)) found else 0.0
-      } catch {
-        case NonFatal(error) =>
-          broken = true
-          executor.tell(Broken(number, error.toString))
-          0.0
-      }
+      else
+        try {
+          val made = projection(row)
+          val found = if (made.isNullAt(0)) 0.0 else made.getDouble(0)
+          if (java.lang.Double.isFinite(found)) found else 0.0
+        } catch {
+          case NonFatal(error) =>
+            broken = true
+            executor.tell(Broken(number, error.toString))
+            0.0
+        }
 
     def passed(): Unit = if (summed && met == ordinal) sum += value
 

@@ -41,7 +41,8 @@ object ControlServlet {
 
   def attach(sc: SparkContext): Unit = sc.ui.foreach { ui =>
     // The types of Jetty have other names in Spark's jars than in its classes' signatures, so that nobody can compile a call.
-    val handler = JettyUtils.getClass.getMethod("createServletHandler", classOf[String], classOf[HttpServlet], classOf[String])
+    val handler =
+      JettyUtils.getClass.getMethod("createServletHandler", classOf[String], classOf[HttpServlet], classOf[String])
     val made = handler.invoke(JettyUtils, "/regions/control", new ControlServlet(sc), ui.basePath)
     ui.getClass.getMethod("attachHandler", handler.getReturnType).invoke(ui, made)
   }
