@@ -53,6 +53,7 @@ BENCHMARKS = {
     "slow_groups": "queries",
     "skew_simulation": "",
     "ui": "",
+    "control": "",
     "catalog": "",
     "costs_learned": "",
     "engines_tpcds": "engines",
@@ -163,6 +164,7 @@ HEADLINES: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("least_seconds_of_farthest", "with the whole order known, at best", ""),
     ),
     "batch": (("run_over_one_by_one", "run([8 writes]) / the same one by one", ""),),
+    "control": (("milliseconds", "a pause until all tasks stand, ten kinds of work, milliseconds", "300, p99 1000"),),
     "skew": (
         ("median_ours_over_aqe", "skewed stages, ours / adaptive execution", "<= 0.90"),
         ("largest_ours_over_aqe_unskewed", "stages without skew, ours / adaptive execution", "<= 1.05"),

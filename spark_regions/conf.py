@@ -504,6 +504,23 @@ CONFS: tuple[Conf, ...] = (
         "What reading 10^9 bytes of stored results costs beside the cores' time, as from an object store.",
     ),
     Conf(
+        "spark.regions.control.enabled",
+        "bool",
+        "false",
+        "startup",
+        "Whether running queries can be paused, looked into and stopped at breakpoints, for which their plans get"
+        " operators that count rows. See [control](control.md).",
+    ),
+    Conf(
+        "spark.regions.control.pauseTimeout",
+        "time",
+        "10m",
+        "startup",
+        "A paused application goes on by itself after so long.",
+        unit="ms",
+        minimum=1,
+    ),
+    Conf(
         "spark.regions.explain.format",
         "string",
         "text",

@@ -42,6 +42,7 @@ _SERVES = {
 }
 _INPUTS = {
     "INPUT_CHANGED": "An input changed while the query ran",
+    "EDITED": "Rows were left out at a breakpoint: nothing computed since is kept for others",
     "RACY_INPUT": "A source file is so young that a change might not show in its time: nothing is stored yet",
     "NO_FILE_TIME": "The file system tells no time of a source file",
     "TOO_LARGE_TO_VERIFY": "Files without a footer are too large to be read for their identity",

@@ -12,6 +12,7 @@ from spark_regions._version import __version__
 from spark_regions.cli.advise import advise
 from spark_regions.cli.cache import cache
 from spark_regions.cli.calibrate import calibrate
+from spark_regions.cli.debug import debug
 from spark_regions.cli.doctor import doctor
 from spark_regions.cli.graph import graph
 from spark_regions.cli.plan import plan
@@ -52,6 +53,7 @@ def show_confs(markdown: bool, as_json: bool) -> None:
 commands.add_command(advise)
 commands.add_command(cache)
 commands.add_command(calibrate)
+commands.add_command(debug)
 commands.add_command(doctor)
 commands.add_command(graph)
 commands.add_command(plan)

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from spark_regions._version import __version__
 from spark_regions.errors import CatalogBusy, CatalogCorrupt, CatalogNewer, InvalidRequest, StoreError
+from spark_regions.planner.control import Counting, controlled
 from spark_regions.platforms.installed import usable_engines
 from spark_regions.wire import messages as told
 from spark_regions.wire.messages import (
@@ -65,6 +66,7 @@ class Service:
         self._hello: tuple[str, str, str] = ("", "", "")
         self._lock = threading.RLock()
         self._details: Details | None = None
+        self._counting = Counting()
         self._closing = threading.Event()
         self.over = threading.Event()
         self._opened = threading.Event()
@@ -91,7 +93,7 @@ class Service:
 
     def handle(self, message: Request | Event) -> Answer | Later | None:
         """The answer to one message, None where there is none, or what gives it and takes a while; never raises."""
-        if not isinstance(message, told.DecideSkew):  # needs no store
+        if not isinstance(message, told.DecideSkew | told.Control | told.CountRows):  # need no store
             self._opened.wait()
         match message:
             case told.Decide() | told.DecideAgain():
@@ -106,6 +108,10 @@ class Service:
                 return self._answered(message, lambda: self._written(message))
             case told.DecideSkew():
                 return self._answered(message, lambda: self._skew(message))
+            case told.Control():
+                return self._answered(message, lambda: controlled(message))
+            case told.CountRows():
+                return self._answered(message, lambda: self._counting(message))
             case told.Status():
                 return self._answered(message, lambda: self._status(message))
             case told.Hello():

@@ -9,6 +9,7 @@ from spark_regions.spark.explanation import WhyNot, why_not
 from spark_regions.spark.exploration import Chosen, Exploration, explore
 from spark_regions.spark.jar import jar_path
 from spark_regions.spark.live import SessionReport, report
+from spark_regions.spark.running_job import PausedTasks, RunningJob, RunningOperator, TaskRows, control
 from spark_regions.spark.session import Status, decisions, status
 
 __all__ = [
@@ -17,10 +18,15 @@ __all__ = [
     "Chosen",
     "Exploration",
     "Later",
+    "PausedTasks",
+    "RunningJob",
+    "RunningOperator",
     "SessionReport",
     "Status",
+    "TaskRows",
     "WhyNot",
     "configure",
+    "control",
     "decisions",
     "explore",
     "jar_path",

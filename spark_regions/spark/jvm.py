@@ -45,6 +45,11 @@ def savings_json(session: SparkSession) -> str | None:
     return None if shim is None else str(shim.savings(session._jsparkSession))
 
 
+def control_json(session: SparkSession, command: str, seconds: float) -> str | None:
+    shim = api(session)
+    return None if shim is None else str(shim.control(session._jsparkSession, command, float(seconds)))
+
+
 def why_not_json(frame: DataFrame) -> str | None:
     shim = api(frame.sparkSession)
     return None if shim is None else str(shim.whyNot(frame._jdf))

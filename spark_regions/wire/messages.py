@@ -495,6 +495,120 @@ class FoundGrown(Answered, frozen=True, tag="grown"):
     sources: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
 
 
+# A running job is under control.
+
+
+class TaskAttempt(Record, frozen=True):
+    """:param number: Spark's `taskAttemptId`"""
+
+    stage: int
+    partition: int
+    number: Long
+
+
+class WaitingRow(Record, frozen=True):
+    """A row at which a task stands; see `debugging.rows.HeldRow`."""
+
+    attempt: TaskAttempt
+    operator: str
+    ordinal: Long
+    values: dict[str, str]
+    why: str
+    answer: str = ""
+    going: bool = False
+
+
+class BreakAt(Record, frozen=True):
+    """See `debugging.state.Breakpoint`."""
+
+    number: int
+    operator: str
+    action: str
+    sql: str = ""
+    target: Long = 0
+
+
+class ControlState(Record, frozen=True):
+    """See `debugging.state.State`."""
+
+    name: str
+    operators: tuple[str, ...] = ()
+    breakpoints: tuple[BreakAt, ...] = ()
+    held: tuple[WaitingRow, ...] = ()
+    paused: bool = False
+    version: Long = 0
+    controller: str = ""
+    edited: bool = False
+
+
+class ControlCommand(Record, frozen=True):
+    """:param command: a class of `debugging.state` in small letters; the other fields are its"""
+
+    command: str
+    by: str
+    operator: str = ""
+    condition: str = ""
+    action: str = "ask"
+    number: int = 0
+    row: str = ""
+    held: WaitingRow | None = None
+    attempt: TaskAttempt | None = None
+
+
+class Control(Asked, frozen=True, tag="control"):
+    """
+    :param state: as the last answer had it
+    :param commands: one after the other, all or none of them
+    """
+
+    state: ControlState
+    commands: tuple[ControlCommand, ...] = ()
+
+
+class Controlled(Answered, frozen=True, tag="control"):
+    """:param error: why the state is still what it was"""
+
+    state: ControlState
+    error: str = ""
+
+
+class CountRows(Asked, frozen=True, tag="count"):
+    """What happened at a breakpoint that counts rows, or sums up their values.
+
+    :param breakpoint: its number
+    :param summed: whether values are summed up
+    :param first: of this breakpoint; without it, one that is not known is an error
+    :param event: `joined`, `reported`, `finished`, `lost` or `waited`
+    """
+
+    breakpoint: int
+    target: Long
+    first: bool
+    event: str
+    attempt: TaskAttempt | None = None
+    round: int = 0
+    produced: float = 0.0
+    summed: bool = False
+
+
+class CountOrder(Record, frozen=True):
+    """
+    :param order: `target`, `ask`, `wait` or `hit`
+    :param last: of a target of a sum: the row that comes to it or beyond passes
+    """
+
+    order: str
+    attempt: Long = 0
+    round: int = 0
+    amount: float = 0.0
+    seconds: float = 0.0
+    last: bool = False
+
+
+class CountOrders(Answered, frozen=True, tag="count"):
+    orders: tuple[CountOrder, ...] = ()
+
+
 # A stage is about to run.
 
 
@@ -867,7 +981,19 @@ class End(Told, frozen=True, tag="end"):
     """The regular end of the application."""
 
 
-Request = Hello | Decide | DecideAgain | Announce | DigestFunctions | FindWritten | FindGrown | DecideSkew | Status
+Request = (
+    Hello
+    | Decide
+    | DecideAgain
+    | Announce
+    | DigestFunctions
+    | FindWritten
+    | FindGrown
+    | DecideSkew
+    | Control
+    | CountRows
+    | Status
+)
 Event = (
     Executed
     | Verified
@@ -892,6 +1018,8 @@ ANSWERS: dict[type[Asked], type[Answered]] = {
     FindWritten: FoundWritten,
     FindGrown: FoundGrown,
     DecideSkew: SkewDecision,
+    Control: Controlled,
+    CountRows: CountOrders,
     Status: StatusAnswer,
 }
 """What each request is answered with, where it is not an `ErrorAnswer`."""
@@ -904,5 +1032,7 @@ Answer = (
     | FoundWritten
     | FoundGrown
     | SkewDecision
+    | Controlled
+    | CountOrders
     | StatusAnswer
 )

@@ -43,11 +43,13 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineProcess]:
         yield running
 
 
-def until(condition, seconds: float = 5.0) -> None:
+def until(condition, seconds: float = 5.0):
+    """What it gives at last."""
     deadline = time.monotonic() + seconds
-    while not condition():
+    while not (found := condition()):
         assert time.monotonic() < deadline, "not in time"
         time.sleep(0.02)
+    return found
 
 
 def running(wire: EngineWire) -> list[str]:

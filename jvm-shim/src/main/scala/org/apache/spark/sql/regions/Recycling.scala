@@ -37,10 +37,19 @@ final class Recycling(
 
   profile.ends.add { end =>
     val query = end.query
-    written.ended(end)
+    written.ended(if (altered) end.copy(failed = true) else end)
     Stores.finish(query)
     Option(leases.remove(query)).foreach(_.foreach(entry => planner.observe(wire.Released(entry, query))))
     Option(persists.remove(query)).foreach(_.foreach(persistUsed(query, _)))
+  }
+
+  /** Rows of a query were left out by a debugger: no query is decided on any more, and nothing of before is stored. */
+  @volatile var altered = false
+
+  def alter(): Unit = {
+    altered = true
+    Stores.abandonAll(Refusal("EDITED"))
+    persisted.dropAll()
   }
 
   /** Signed as this session's settings have it; see [[Signer]]. */

@@ -10,6 +10,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.classic.DataFrame
+import org.apache.spark.sql.regions.control.ControlDriver
 import org.apache.spark.sql.regions.rules.{Batch, WhyNot}
 import org.apache.spark.sql.regions.wire.Frames
 
@@ -90,6 +91,12 @@ object RegionsApi extends Logging {
    */
   def explored(session: SparkSession, told: String, held: java.util.Map[Int, DataFrame]): Boolean =
     running(session).exists(_.events.explored(told, held.asScala.toMap))
+
+  /** See [[control.ControlDriver.ask]]. */
+  def control(session: SparkSession, text: String, seconds: Double): String = ControlDriver.current match {
+    case Some(driver) => driver.ask(text, seconds)
+    case None => json(ordered(Seq("error" -> ControlDriver.off)))
+  }
 
   /** The last `limit` stages, with sparkMeasure's names. */
   def stages(session: SparkSession, limit: Int): String =

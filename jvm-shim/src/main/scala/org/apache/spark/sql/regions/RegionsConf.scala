@@ -101,6 +101,8 @@ object RegionsConf {
   val platformsTimeout: ConfigEntry[Long] = named("platforms.timeout")
   val persistEnabled: ConfigEntry[Boolean] = named("persist.enabled")
   val persistMaxBytes: ConfigEntry[Option[Long]] = named("persist.maxBytes")
+  val controlEnabled: ConfigEntry[Boolean] = named("control.enabled")
+  val controlPauseTimeout: ConfigEntry[Long] = named("control.pauseTimeout")
   val explainFormat: ConfigEntry[String] = named("explain.format")
   val uiEnabled: ConfigEntry[Boolean] = named("ui.enabled")
 

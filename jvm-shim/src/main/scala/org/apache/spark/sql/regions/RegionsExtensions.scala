@@ -10,6 +10,7 @@ import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Expression
 import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan, SparkStrategy}
+import org.apache.spark.sql.regions.control.ProbeRule
 import org.apache.spark.sql.regions.exec.RegionsStrategy
 import org.apache.spark.sql.regions.rules.{LineageRule, SharedDataFramesRule}
 import org.apache.spark.sql.regions.skew.SkewRule
@@ -38,7 +39,8 @@ import org.apache.spark.sql.types.StringType
  *     ▼
  *   adaptive execution, for each stage whose inputs are written
  *     │  queryStageRules      after Spark's own: tasks of a skewed stage are arranged otherwise
- *     │  columnarRules        the rows of a shuffle that it is about to write are counted by partition
+ *     │  columnarRules        the rows of a shuffle that it is about to write are counted by partition; probes above
+ *     │                       operators, if control is on, also without adaptive execution
  *     ▼
  *   execution                 RegionsRuntime's listeners; not registered here, since they belong to the context
  * }}}
@@ -97,10 +99,17 @@ object RegionsExtensions {
     case _ => InactiveStage
   }
 
-  val columnarRules: Seq[SparkSession => ColumnarRule] = Seq {
-    case session: classic.SparkSession => SkewRule.ofRows(session)
-    case _ => InactiveColumnar
-  }
+  val columnarRules: Seq[SparkSession => ColumnarRule] = Seq(
+    {
+      case session: classic.SparkSession => SkewRule.ofRows(session)
+      case _ => InactiveColumnar
+    },
+    {
+      case session: classic.SparkSession if session.sparkContext.conf.get(RegionsConf.controlEnabled) =>
+        new ProbeRule(session)
+      case _ => InactiveColumnar
+    }
+  )
 
   val queryStageRules: Seq[SparkSession => Rule[SparkPlan]] = Seq {
     case session: classic.SparkSession => SkewRule.of(session)

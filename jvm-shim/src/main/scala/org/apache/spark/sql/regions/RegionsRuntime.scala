@@ -18,6 +18,7 @@ import org.apache.spark.sql.classic
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.regions.bridge.{AdaptiveDeadline, PlannerClient, PlannerPython, PlannerSettings}
+import org.apache.spark.sql.regions.control.ControlDriver
 import org.apache.spark.sql.regions.platforms.{EngineClient, EngineProcess, EngineSettings, Engines}
 import org.apache.spark.sql.regions.profile.{ProfileListener, QueryRegistry, RanPlans}
 import org.apache.spark.sql.regions.rules.ChangedFilters
@@ -104,10 +105,17 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
     sc.addSparkListener(stageTimes)
     sc.addSparkListener(stageLoads)
     sc.addSparkListener(lifetime)
+    ControlDriver.start(sc, client, () => alter())
     LiveTab.attach(sc)
     if (sc.conf.contains("spark.app.id")) measure()
     Guard.run(sc.conf, "handing the jar to the executors")(Shim.addToExecutors(sc))
     this
+  }
+
+  /** A debugger leaves out rows of what runs: from here on nothing that is computed is kept for others. */
+  private def alter(): Unit = {
+    verifier.forget()
+    recycling.alter()
   }
 
   private val measured = new AtomicBoolean()
@@ -184,6 +192,7 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
   private def end(): Unit = synchronized {
     if (!closed) {
       closed = true
+      ControlDriver.stop()
       verifier.close()
       recycling.close()
       engines.close()

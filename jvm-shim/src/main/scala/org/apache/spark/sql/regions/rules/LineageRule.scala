@@ -31,7 +31,9 @@ final class LineageRule(session: SparkSession) extends Rule[LogicalPlan] {
 
   private def applied(session: classic.SparkSession, plan: LogicalPlan): LogicalPlan = {
     def within(plan: LogicalPlan)(act: (RegionsRuntime, LogicalPlan) => LogicalPlan): LogicalPlan =
-      Guard(session.sparkContext.conf, "a decision", plan)(RegionsRuntime.of(session).fold(_ => plan, act(_, plan)))
+      Guard(session.sparkContext.conf, "a decision", plan)(
+        RegionsRuntime.of(session)
+          .filterOrElse(!_.recycling.altered, Refusal("EDITED")).fold(_ => plan, act(_, plan)))
     plan match {
       case subquery: Subquery if OptimizerRuns.capturing =>
         subquery.mapChildren(

@@ -9,6 +9,7 @@ import org.apache.spark.status.ElementTrackingStore
 /** Puts the tab into the UI of a running application, where it has one. */
 object LiveTab {
   def attach(sc: SparkContext): Unit = Guard.run(sc.conf, "the start of the Regions tab") {
+    if (sc.conf.get(RegionsConf.controlEnabled)) ControlServlet.attach(sc)
     if (sc.conf.get(RegionsConf.uiEnabled)) sc.ui.foreach { ui =>
       sc.statusStore.store match {
         case store: ElementTrackingStore => RegionsTab.attach(ui).foreach { tab =>

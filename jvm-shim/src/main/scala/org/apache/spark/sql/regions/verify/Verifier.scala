@@ -47,6 +47,9 @@ final class Verifier(sc: SparkContext, recycling: Recycling, profile: ProfileLis
       chosen.put(query, new Chosen(copy, rewritten, signature, seconds, Thread.currentThread.getId))
     }
 
+  /** None of the queries that run now gives the rows of its plan. */
+  def forget(): Unit = chosen.clear()
+
   /** What is known of a chosen query's size once it has run. */
   def ran(event: wire.Executed, plans: RanPlans): Unit = Option(chosen.get(event.query)).foreach { query =>
     val read = plans.loads.collectFirst { case (mark, found) if mark.query == event.query && mark.node == 0 => found }

@@ -1,0 +1,459 @@
+package org.apache.spark.sql.regions.control
+
+import java.lang.ref.WeakReference
+import java.util.concurrent.{Callable, ConcurrentHashMap, ExecutionException, Executors, TimeUnit}
+import java.util.concurrent.atomic.AtomicLong
+
+import scala.collection.mutable
+import scala.jdk.CollectionConverters._
+import scala.util.control.NonFatal
+
+import org.apache.spark.{SparkContext, SparkEnv}
+import org.apache.spark.internal.Logging
+import org.apache.spark.rpc.{RpcCallContext, RpcEndpointRef, RpcEnv, RpcTimeout, ThreadSafeRpcEndpoint}
+import org.apache.spark.scheduler._
+import org.apache.spark.sql.catalyst.QueryPlanningTracker
+import org.apache.spark.sql.catalyst.expressions.{Alias, Attribute, BindReferences, Cast, Expression}
+import org.apache.spark.sql.catalyst.expressions.{SubqueryExpression, Unevaluable}
+import org.apache.spark.sql.catalyst.optimizer.{ComputeCurrentTime, ReplaceExpressions}
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation, Project}
+import org.apache.spark.sql.execution.{SQLExecution, SparkPlan}
+import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
+import org.apache.spark.sql.execution.exchange.BroadcastExchangeLike
+import org.apache.spark.sql.execution.ui.{SparkListenerSQLExecutionEnd, SparkListenerSQLExecutionStart}
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.regions.{Guard, Planner, RegionsConf}
+import org.apache.spark.sql.regions.ui.events.Redaction
+import org.apache.spark.sql.regions.wire.{BreakAt, Control, ControlCommand, ControlState, CountOrder, CountRows}
+import org.apache.spark.sql.regions.wire.{Frames, ProtocolException}
+import org.apache.spark.sql.types.DoubleType
+import org.apache.spark.util.{ThreadUtils, Utils}
+
+/**
+ * Control of an application, on its driver: what holds, as the planner decides it, is kept here and told to executors;
+ * what they tell is handed to the planner. One thread does it all in order.
+ *
+ * @param edited called before the first row may be left out
+ */
+final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit)
+    extends ThreadSafeRpcEndpoint with Logging {
+  import ControlDriver._
+
+  override val rpcEnv: RpcEnv = SparkEnv.get.rpcEnv
+  private val thread = Executors.newSingleThreadScheduledExecutor { (work: Runnable) =>
+    val made = new Thread(work, "spark-regions-control")
+    made.setDaemon(true)
+    made
+  }
+  private val pauseMillis = sc.conf.get(RegionsConf.controlPauseTimeout)
+  private val ids = new AtomicLong()
+  private val executors = new ConcurrentHashMap[String, RpcEndpointRef]()
+  private val running = new ConcurrentHashMap[Long, RunningTask]()
+  private val queries = new ConcurrentHashMap[Long, String]()
+
+  // With the lock of this: what holds, for whom.
+  private val probes = mutable.LinkedHashMap.empty[Long, DriverProbe]
+  private var state = ControlState(sc.appName)
+  private var told = Holding(0, paused = false, Map.empty, Map.empty)
+  private var note = ""
+
+  // Of the thread alone.
+  private val counting = mutable.HashMap.empty[Int, mutable.HashMap[Long, Counts]]
+  private var resumes: Option[java.util.concurrent.Future[_]] = None
+
+  def start(): this.type = {
+    rpcEnv.setupEndpoint(endpoint, this)
+    sc.addSparkListener(listener)
+    this
+  }
+
+  def close(): Unit = {
+    thread.shutdownNow()
+    rpcEnv.stop(self)
+  }
+
+  // ---- What is there ----------------------------------------------------------------------------------------------
+
+  /** A probe is about to run: breakpoints hold for it from its first row on. */
+  private[control] def register(plan: ProbeExec): ProbeInfo = synchronized {
+    val execution = Option(sc.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)).map(_.toLong).getOrElse(-1L)
+    val id = ids.incrementAndGet()
+    val kind = ProbeRule.name(plan.child)
+    val alike = probes.values.filter(_.execution == execution).map(_.name).toSet
+    val name = if (!alike(kind)) kind else Iterator.from(2).map(n => s"$kind $n").find(!alike(_)).get
+    val redaction = Redaction(sc.conf, SQLConf.get.stringRedactionPattern)
+    val detail = redaction(ProbeRule.shown(plan.child).simpleString(SQLConf.get.maxToStringFields))
+    val probe = DriverProbe(id, execution, name, detail, plan.output, plan.session, new WeakReference(plan),
+      refusal(plan))
+    probes(id) = probe
+    while (probes.size > mostProbes) probes.remove(probes.head._1)
+    if (state.breakpoints.exists(_.operator == name)) tell()
+    ProbeInfo(id, name, plan.schema, Some(told))
+  }
+
+  /** Why the query must not be paused. */
+  private def refusal(plan: ProbeExec): Option[String] = {
+    val conf = plan.session.sessionState.conf
+    def on(key: String) = conf.getConfString(key, sc.conf.get(key, "false")).toBoolean
+    val kills =
+      Seq("spark.sql.execution.pyspark.udf.killOnIdleTimeout", "spark.python.worker.killOnIdleTimeout").find(on)
+    def broadcasts = plan.exists(_.isInstanceOf[BroadcastExchangeLike]) && !conf.adaptiveExecutionEnabled
+    kills.map(key =>
+      s"Found $key=true, which ends paused Python workers, expected false. Hint: set it to false").orElse(
+      Option.when(broadcasts && conf.broadcastTimeout > 0 && conf.broadcastTimeout * 1000 <= pauseMillis)(
+        s"Found ${SQLConf.BROADCAST_TIMEOUT.key}=${conf.broadcastTimeout} without adaptive execution, which would fail in a " +
+          s"pause, expected more than ${RegionsConf.controlPauseTimeout.key}. Hint: set it to -1"))
+  }
+
+  /** Operators of queries that run, and of plans that run again. */
+  private def live(snapshots: Seq[Snapshot] = Nil): Seq[DriverProbe] = {
+    val seen = snapshots.flatMap(_.tasks).flatMap(_.rows.keys).toSet
+    synchronized(probes.values.filter(p => queries.containsKey(p.execution) || seen(p.id)).toSeq)
+  }
+
+  private val listener = new SparkListener {
+    override def onTaskStart(start: SparkListenerTaskStart): Unit = running.put(start.taskInfo.taskId,
+      RunningTask(start.stageId, start.taskInfo.partitionId, start.taskInfo.executorId))
+    override def onTaskEnd(end: SparkListenerTaskEnd): Unit = running.remove(end.taskInfo.taskId)
+    override def onExecutorRemoved(removed: SparkListenerExecutorRemoved): Unit = {
+      executors.remove(removed.executorId)
+      later(lost(removed.executorId))
+    }
+    override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
+      case start: SparkListenerSQLExecutionStart => queries.put(start.executionId, start.description)
+      case end: SparkListenerSQLExecutionEnd => queries.remove(end.executionId)
+      case _ =>
+    }
+  }
+
+  // ---- What holds -------------------------------------------------------------------------------------------------
+
+  def paused: Boolean = synchronized(state.paused)
+
+  /** Makes `told` anew. The lock is held. */
+  private def tell(everyRow: Boolean = false): Unit = {
+    val points = for (each <- state.breakpoints; probe <- probes.values if probe.name == each.operator)
+      yield
+        if (each.sql.isEmpty) Some(probe.id -> Point(each.number, each.action, "", None, counts = true))
+        else probe.compiled(each.sql, each.target > 0).fold(
+          why => {
+            logWarning(s"breakpoint ${each.number} does not hold for ${probe.name}: $why")
+            None
+          },
+          code => Some(probe.id -> Point(each.number, each.action, each.sql, Some(code), each.target > 0))
+        )
+    val answers =
+      state.held.filter(_.going).map(row => Holding.key(row.attempt.number, row.operator, row.ordinal) -> row.answer)
+    told = Holding(told.version + 1, state.paused, points.flatten.groupMap(_._1)(_._2),
+      answers.toMap ++ Option.when(everyRow)(Holding.everyRow -> "pass"))
+  }
+
+  private def send(): Unit = {
+    val message = told.bytes
+    executors.values.forEach(_.send(message))
+  }
+
+  /** What follows from commands, or why nothing does. On the thread. */
+  private def command(commands: Seq[ControlCommand], operators: Seq[String] = Nil): Either[String, Unit] =
+    planner.request(Control(state.copy(operators = operators), commands), deadlineMillis) match {
+      case Left(why) =>
+        Left(s"Found no planner (${why.code}: ${why.detail}), expected one that decides. Hint: try again")
+      case Right(answer) if answer.error.nonEmpty => Left(answer.error)
+      case Right(answer) => adopt(answer.state)
+    }
+
+  private def adopt(next: ControlState): Either[String, Unit] = {
+    val fresh = next.breakpoints.filterNot(state.breakpoints.contains).filter(_.sql.nonEmpty)
+    val alive = if (fresh.isEmpty) Nil else live(snapshots())
+    val unfit = fresh.flatMap { each =>
+      val tried =
+        alive.filter(_.name == each.operator).map(probe => synchronized(probe.compiled(each.sql, each.target > 0)))
+      if (tried.exists(_.isRight)) None else tried.collectFirst { case Left(why) => why }
+    }
+    if (unfit.nonEmpty) Left(unfit.head)
+    else synchronized {
+      if (next.edited && !state.edited) edited()
+      counting.filterInPlace((number, _) => next.breakpoints.exists(_.number == number))
+      val changed = next.version != state.version
+      state = next
+      if (changed) {
+        if (!state.paused) note = ""
+        tell()
+        send()
+        resumeLater()
+      }
+      Right(())
+    }
+  }
+
+  private def resumeLater(): Unit =
+    if (!paused) {
+      resumes.foreach(_.cancel(false))
+      resumes = None
+    } else if (resumes.isEmpty) resumes = Some(
+      thread.schedule((() => Guard.run(sc.conf, "the end of a pause")(resumeAnyway())): Runnable, pauseMillis,
+        TimeUnit.MILLISECONDS))
+
+  private def resumeAnyway(): Unit = {
+    logWarning(s"the application has been paused for ${RegionsConf.controlPauseTimeout.key}: it goes on")
+    resumes = None
+    say(ControlCommand("resume", own))
+  }
+
+  // ---- What executors tell ------------------------------------------------------------------------------------------
+
+  override def receive: PartialFunction[Any, Unit] = { case bytes: Array[Byte] =>
+    later(heard(ControlMessage[ControlMessage](bytes)))
+  }
+
+  override def receiveAndReply(context: RpcCallContext): PartialFunction[Any, Unit] = {
+    case (executor: String, ref: RpcEndpointRef) =>
+      executors.put(executor, ref)
+      context.reply(synchronized(told).bytes)
+  }
+
+  private def later(work: => Unit): Unit =
+    if (!thread.isShutdown) thread.execute(() => Guard.run(sc.conf, "control of running tasks")(work))
+
+  private def heard(message: ControlMessage): Unit = message match {
+    case Held(row) => say(ControlCommand("hold", own, held = Some(row.copy(values = redacted(row.values.toSeq).toMap))))
+    case Gone(attempt) =>
+      if (state.held.exists(_.attempt == attempt)) say(ControlCommand("letgo", own, attempt = Some(attempt)))
+    case Failing(attempt, why) => sc.cancelStage(attempt.stage, s"stopped at a breakpoint: $why")
+    // Another task may have told it.
+    case Broken(number, error) => if (state.breakpoints.exists(_.number == number)) {
+        logWarning(s"breakpoint $number is gone: $error")
+        say(ControlCommand("clear", own, number = number))
+      }
+    case counts: Counts => count(counts)
+    case other => logWarning(s"spark-regions: a driver takes no $other")
+  }
+
+  /** What has to happen; nothing is left to wait for where it does not: who would answer is gone. */
+  private def say(commands: ControlCommand*): Unit = command(commands).left.foreach { why =>
+    logWarning(s"$why; the application goes on without breakpoints")
+    synchronized {
+      state = ControlState(sc.appName, version = state.version + 1, edited = state.edited)
+      note = why
+      tell(everyRow = true)
+      send()
+      counting.clear()
+      resumeLater()
+    }
+  }
+
+  private def count(counts: Counts): Unit = state.breakpoints.find(_.number == counts.number).foreach { point =>
+    val first = !counting.contains(point.number)
+    val shares = counting.getOrElseUpdate(point.number, mutable.HashMap.empty)
+    if (counts.attempt != null) shares(counts.attempt.number) = counts
+    val asked = CountRows(point.number, point.target, first, counts.event, Option(counts.attempt), counts.round,
+      counts.produced, point.sql.nonEmpty)
+    planner.request(asked, deadlineMillis) match {
+      case Left(why) =>
+        logWarning(s"breakpoint ${point.number} is gone: ${why.code}: ${why.detail}")
+        say(ControlCommand("clear", own, number = point.number))
+      case Right(answer) => answer.orders.foreach(ordered(point, shares, _))
+    }
+  }
+
+  private def ordered(point: BreakAt, shares: mutable.HashMap[Long, Counts], order: CountOrder): Unit = {
+    def send(message: ControlMessage): Unit =
+      shares.get(order.attempt).flatMap(share => Option(executors.get(share.executor))).foreach(_.send(message.bytes))
+    order.order match {
+      case "target" => send(Target(order.attempt, point.number, order.round, order.amount, order.last))
+      case "ask" => send(Ask(order.attempt, point.number, order.round))
+      case "wait" =>
+        val over = Counts("", null, point.number, "waited", order.round)
+        thread.schedule((() => Guard.run(sc.conf, "a breakpoint")(count(over))): Runnable,
+          (order.seconds * 1e6).toLong, TimeUnit.MICROSECONDS)
+      case _ =>
+        synchronized {
+          note = if (point.sql.isEmpty) s"${point.operator} has given ${order.amount.toLong} rows"
+          else s"sum(${point.sql}) of ${point.operator} is ${BigDecimal(order.amount).bigDecimal.toPlainString}"
+        }
+        say(ControlCommand("pause", own), ControlCommand("clear", own, number = point.number))
+    }
+  }
+
+  private def lost(executor: String): Unit = {
+    for (shares <- counting.values.toSeq; share <- shares.values.toSeq if share.executor == executor)
+      count(share.copy(event = "lost"))
+    state.held.filterNot(row => running.containsKey(row.attempt.number)).foreach(row =>
+      say(ControlCommand("letgo", own, attempt = Some(row.attempt))))
+  }
+
+  /** Values by column, as Spark would show them. */
+  private def redacted(values: Seq[(String, String)]): Seq[(String, String)] = {
+    val shown = Redaction(sc.conf, SQLConf.get.stringRedactionPattern)
+    Utils.redact(sc.conf, values).map { case (name, value) => name -> shown(value) }.toSeq
+  }
+
+  // ---- What users ask -----------------------------------------------------------------------------------------------
+
+  /**
+   * Does what a command says, and tells what holds: `{"state":…,"note":…}`, of a pause with what stands and what does not;
+   * `{"error":…}` if it cannot be done.
+   *
+   * @param text a ControlCommand of docs/protocol.md; `state` and `operators` only ask
+   * @param seconds how long a pause is waited for
+   */
+  def ask(text: String, seconds: Double): String = {
+    val answer =
+      try {
+        val asked = ControlCommand.codec.read(Frames.json.readTree(text), "")
+        val refused = asked.command match {
+          case "state" | "operators" => None
+          case "pause" if refusals.nonEmpty => refusals.headOption
+          case _ => await(command(Seq(asked), live(snapshots()).map(_.name))).left.toOption
+        }
+        refused.fold(
+          asked.command match {
+            case "pause" => standing(seconds) ++ held
+            case "operators" => operators() ++ held
+            case _ => held
+          })(why => Map("error" -> why))
+      } catch { case wrong: ProtocolException => Map("error" -> wrong.getMessage) }
+    Frames.json.writeValueAsString(answer)
+  }
+
+  private def held: Map[String, Any] = synchronized(Map("state" -> Frames.tree(state), "note" -> note))
+
+  private def refusals: Seq[String] =
+    Option.when(sc.conf.getBoolean("spark.speculation", defaultValue = false))(
+      "Found spark.speculation=true, which starts other attempts of paused tasks, expected false. " +
+        "Hint: --conf spark.speculation=false").toSeq ++ live().flatMap(_.refusal)
+
+  private def await[T](work: => T): T =
+    try thread.submit((() => work): Callable[T]).get()
+    catch { case error: ExecutionException => throw error.getCause }
+
+  private def snapshots(): Seq[Snapshot] = {
+    val asked = executors.asScala.toSeq.map { case (id, ref) =>
+      id -> ref.ask[Array[Byte]]("snapshot", snapshotTimeout)
+    }
+    asked.flatMap { case (id, future) =>
+      try Some(ControlMessage[Snapshot](ThreadUtils.awaitResult(future, snapshotTimeout.duration)))
+      catch {
+        case NonFatal(error) =>
+          logInfo(s"executor $id does not say what its tasks do: $error")
+          None
+      }
+    }
+  }
+
+  /** Waits until every running task stands, and says which do not. */
+  private def standing(seconds: Double): Map[String, Any] = {
+    val until = System.nanoTime() + (seconds * 1e9).toLong
+    var (stand, run) = stands()
+    while (run.nonEmpty && paused && System.nanoTime() < until) {
+      Thread.sleep(lookMillis)
+      val now = stands()
+      stand = now._1
+      run = now._2
+    }
+    Map("standing" -> stand, "running" -> run)
+  }
+
+  private def stands(): (Int, Seq[Map[String, Any]]) = {
+    val known = snapshots().flatMap(_.tasks).map(task => task.attempt -> task).toMap
+    val (stand, run) = running.asScala.toSeq.sortBy(_._1).partition { case (id, _) => known.get(id).exists(_.stands) }
+    stand.size -> run.map { case (id, task) =>
+      val why = known.get(id).fold("it has not come to an operator of a query")(
+        _.stack.find(_.contains("spark")).getOrElse("it runs"))
+      Map("stage" -> task.stage, "partition" -> task.partition, "attempt" -> id, "executor" -> task.executor,
+        "why" -> why)
+    }
+  }
+
+  private def operators(): Map[String, Any] = {
+    val seen = snapshots()
+    val alive = live(seen)
+    val known = alive.map(_.id).toSet
+    val shown = alive.map { probe =>
+      Map(
+        "id" -> probe.id,
+        "name" -> probe.name,
+        "query" -> probe.execution,
+        "detail" -> probe.detail,
+        "description" -> queries.getOrDefault(probe.execution, ""),
+        "passed" -> seen.map(_.passed.getOrElse(probe.id, 0L)).sum,
+        "columns" -> probe.output.map(column => Seq(column.name, column.dataType.sql)),
+        "inputs" -> Option(probe.plan.get).toSeq.flatMap(plan => below(plan.child)).filter(known)
+      )
+    }
+    val tasks = seen.flatMap(_.tasks).map(task => task.copy(row = redacted(task.row)))
+    Map("operators" -> shown, "tasks" -> tasks, "python" -> seen.map(each => each.executor -> each.python).toMap)
+  }
+
+  private def below(plan: SparkPlan): Seq[Long] = plan match {
+    case probe: ProbeExec => probe.registered.map(_.id).toSeq
+    case stage: QueryStageExec => below(stage.plan)
+    case adaptive: AdaptiveSparkPlanExec => below(adaptive.executedPlan)
+    case other => other.children.flatMap(below)
+  }
+}
+
+object ControlDriver {
+  val endpoint = "spark-regions-control"
+  val off = "Found no control in this application, expected spark.regions.control.enabled=true at its start. " +
+    "Hint: --conf spark.regions.control.enabled=true; spark_regions_status() says whether the plugin is active"
+  private val deadlineMillis = 5000L
+  private val lookMillis = 5L
+  private val own = "driver"
+  private val mostProbes = 5000
+  private lazy val snapshotTimeout = new RpcTimeout(scala.concurrent.duration.FiniteDuration(2, TimeUnit.SECONDS),
+    "spark.regions.control")
+
+  @volatile private var driver: Option[ControlDriver] = None
+
+  /** Of the application of this JVM, where control is on. */
+  def current: Option[ControlDriver] = driver
+
+  def start(sc: SparkContext, planner: Planner, edited: () => Unit): Option[ControlDriver] = {
+    driver = Option.when(sc.conf.get(RegionsConf.controlEnabled))(new ControlDriver(sc, planner, edited).start())
+    driver
+  }
+
+  def stop(): Unit = {
+    driver.foreach(_.close())
+    driver = None
+  }
+
+  private final case class RunningTask(stage: Int, partition: Int, executor: String)
+
+  /** @param plan gone once nobody can run it again */
+  private final case class DriverProbe(
+      id: Long,
+      execution: Long,
+      name: String,
+      detail: String,
+      output: Seq[Attribute],
+      session: org.apache.spark.sql.classic.SparkSession,
+      plan: WeakReference[ProbeExec],
+      refusal: Option[String]) {
+    private val known = mutable.HashMap.empty[(String, Boolean), Either[String, Array[Byte]]]
+
+    /**
+     * A condition on its rows for executors, which have no analyzer; or Spark's message why there is none.
+     *
+     * @param summed a number of each row instead, as a double
+     */
+    def compiled(sql: String, summed: Boolean): Either[String, Array[Byte]] = known.getOrElseUpdate(
+      (sql, summed),
+      try {
+        val parsed = session.sessionState.sqlParser.parseExpression(sql)
+        val rows = LocalRelation(output)
+        val asked = if (summed) Project(Seq(Alias(Cast(parsed, DoubleType), "value")()), rows)
+        else Filter(parsed, rows)
+        val analyzed = session.sessionState.analyzer.executeAndCheck(asked, new QueryPlanningTracker)
+        val found = ComputeCurrentTime(ReplaceExpressions(analyzed)).collectFirst {
+          case Filter(each, _) => each
+          case Project(Seq(Alias(each, _)), _) => each
+        }.map(BindReferences.bindReference(_, output))
+        found.filterNot(_.exists(each => each.isInstanceOf[Unevaluable] || each.isInstanceOf[SubqueryExpression]))
+          .map(Utils.serialize[Expression](_)).toRight(
+            s"Found the condition $sql, expected what is computed of one row in the JVM. Hint: compare columns of the operator")
+      } catch { case NonFatal(error) => Left(error.getMessage) }
+    )
+  }
+}

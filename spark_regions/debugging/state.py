@@ -1,0 +1,213 @@
+"""What holds for an application under control: paused or not, breakpoints, rows that wait, and who commands.
+
+The driver keeps it, has commands applied to it, and sends it whole, also to an executor that registers late. Who gets
+one older than what it has drops it, so that the order of arrival does not matter. A task stands while its application
+is paused, and at a row that it holds until that is `going`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from spark_regions.debugging.conditions import condition
+from spark_regions.debugging.rows import ANSWERS, ASK, FAIL, PASS, SKIP, Attempt, HeldRow, likely
+from spark_regions.errors import ControlError
+
+DRIVER = "driver"
+"""Commands of the driver itself, such as a resume after `control.pauseTimeout`; whoever is in control stays."""
+
+
+class Command(msgspec.Struct, frozen=True, tag=str.lower):
+    """:param by: who gives it, such as `anna@host`"""
+
+    by: str
+
+
+class Pause(Command, frozen=True):
+    """Of what is paused: nothing changes."""
+
+
+class Resume(Command, frozen=True):
+    """Of what runs: nothing changes. Rows at breakpoints without an answer pass."""
+
+
+class Break(Command, frozen=True):
+    """:param action: of a local one: `ask`, or `skip` or `fail` at once"""
+
+    operator: str
+    condition: str
+    action: str = ASK
+
+
+class Clear(Command, frozen=True):
+    """:param number: of the breakpoint"""
+
+    number: int
+
+
+class Answer(Command, frozen=True):
+    """What becomes of a row that waits, once the application is resumed; the latest answer counts.
+
+    :param row: its name
+    :param action: `skip` or `fail`
+    """
+
+    row: str
+    action: str
+
+
+class TakeOver(Command, frozen=True):
+    """Who was in control is refused from now on."""
+
+
+class Leave(Command, frozen=True):
+    """Anybody may command next."""
+
+
+class Hold(Command, frozen=True):
+    """A task stands at a row: all pause (§5.2)."""
+
+    held: HeldRow
+
+
+class LetGo(Command, frozen=True):
+    """A task has gone on from its row, or is lost."""
+
+    attempt: Attempt
+
+
+AnyCommand = Pause | Resume | Break | Clear | Answer | TakeOver | Leave | Hold | LetGo
+
+
+class Breakpoint(msgspec.Struct, frozen=True):
+    """
+    :param number: its name; the version of the state that brought it
+    :param target: of all rows: how many, or what the sum of `sql` comes to; 0 where `sql` is a condition on each
+    """
+
+    number: int
+    operator: str
+    action: str
+    sql: str = ""
+    target: int = 0
+
+
+class State(msgspec.Struct, frozen=True):
+    """
+    >>> state = State("report", operators=("Scan", "KeywordSearch"))
+    >>> state = state.apply(Pause("anna")).apply(Break("anna", "Scan", "id < 0"))
+    >>> state.paused, state.version, state.breakpoints[0].number, state.controller
+    (True, 2, 2, 'anna')
+    >>> state.apply(Pause("anna")) is state
+    True
+
+    :param name: of the application, for messages
+    :param operators: of the queries that run
+    :param version: rises with each change that tasks must know
+    :param edited: rows may be missing of those of the plan as written: not to be stored or shared, ever
+    """
+
+    name: str
+    operators: tuple[str, ...] = ()
+    breakpoints: tuple[Breakpoint, ...] = ()
+    held: tuple[HeldRow, ...] = ()
+    paused: bool = False
+    version: int = 0
+    controller: str = ""
+    edited: bool = False
+
+    def apply(self, command: Command) -> State:
+        """The first who commands is in control; the identical object if nothing changes.
+
+        :raises ControlError: another is in control, or what is asked for cannot be done
+        """
+        if not command.by:
+            raise ControlError("Found a command of nobody, expected a name. Hint: user@host")
+        if not isinstance(command, TakeOver) and self.controller not in ("", command.by) and command.by != DRIVER:
+            raise ControlError(
+                f"Found {self.name} in control of {self.controller}, expected {command.by} or nobody. Hint: take over."
+            )
+        changes = self._changes(command)
+        if changes:
+            changes["version"] = self.version + 1
+        controller = self.controller if command.by == DRIVER else "" if isinstance(command, Leave) else command.by
+        same = not changes and controller == self.controller
+        return self if same else replace(self, controller=controller, **changes)
+
+    def _changes(self, command: Command) -> dict[str, Any]:
+        match command:
+            case Pause():
+                return {} if self.paused else {"paused": True}
+            case Resume():
+                return self._resuming() if self.paused else {}
+            case Break():
+                return self._breaking(command)
+            case Clear():
+                return {"breakpoints": self._without(command.number)}
+            case Answer():
+                return self._answering(command)
+            case Hold():
+                return self._holding(command.held)
+            case LetGo():
+                held = tuple(row for row in self.held if row.attempt != command.attempt)
+                return {"held": held} if held != self.held else {}
+        return {}
+
+    def _resuming(self) -> dict[str, Any]:
+        held = tuple(replace(row, answer=row.answer or PASS, going=True) for row in self.held)
+        return {"paused": False, "held": held}
+
+    def _holding(self, row: HeldRow) -> dict[str, Any]:
+        place = (row.attempt, row.operator, row.ordinal)
+        if any((each.attempt, each.operator, each.ordinal) == place for each in self.held):
+            return {}
+        return {"held": (*(each for each in self.held if each.attempt != row.attempt), row), "paused": True}
+
+    def _breaking(self, command: Break) -> dict[str, Any]:
+        operator, action = command.operator, command.action
+        if not self.operators:
+            raise ControlError(
+                f"Found no running query in {self.name}, expected one with {operator}. Hint: a finished one has no "
+                "rows to come; pause() first, and start the query then: it waits for breakpoints."
+            )
+        if operator not in self.operators:
+            raise ControlError(
+                f"Found the operator {operator!r}, expected one of {self.name}. Hint: "
+                f"{likely(operator, self.operators)}"
+            )
+        found = condition(command.condition)
+        allowed = (ASK,) if found.target else (ASK, SKIP, FAIL)
+        if action not in allowed:
+            raise ControlError(
+                f"Found then={action!r}, expected {' or '.join(allowed)}. Hint: leave it out to be asked."
+            )
+        point = Breakpoint(self.version + 1, operator, action, *found)
+        same = [each for each in self.breakpoints if (each.operator, each.sql, each.target) == (operator, *found)]
+        if any(each.action == action for each in same):
+            return {}
+        others = tuple(each for each in self.breakpoints if each not in same)
+        return {"breakpoints": (*others, point), "edited": self.edited or action == SKIP}
+
+    def _without(self, number: int) -> tuple[Breakpoint, ...]:
+        rest = tuple(each for each in self.breakpoints if each.number != number)
+        if rest == self.breakpoints:
+            known = likely(str(number), [str(each.number) for each in rest])
+            raise ControlError(f"Found the breakpoint {number}, expected one of {self.name}. Hint: {known}")
+        return rest
+
+    def _answering(self, command: Answer) -> dict[str, Any]:
+        waiting = {each.name: each for each in self.held if not each.going}
+        row = waiting.get(command.row)
+        if row is None:
+            hint = likely(command.row, waiting)
+            raise ControlError(f"Found the row {command.row!r}, expected one that waits. Hint: {hint}")
+        if command.action not in ANSWERS:
+            raise ControlError(
+                f"Found the answer {command.action!r}, expected skip or fail. Hint: resume lets the row pass."
+            )
+        answered = replace(row, answer=command.action)
+        held = tuple(answered if each is row else each for each in self.held)
+        return {"held": held, "edited": self.edited or command.action == SKIP}
