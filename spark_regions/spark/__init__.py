@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from spark_regions.spark.activation import configure
+from spark_regions.spark.bad_rows import bad_rows
 from spark_regions.spark.batch import Later, later, run
 from spark_regions.spark.explanation import WhyNot, why_not
 from spark_regions.spark.exploration import Branch, Branches, Chosen, Exploration, explore
@@ -19,6 +20,7 @@ __all__ = [
     "SessionReport",
     "Status",
     "WhyNot",
+    "bad_rows",
     "configure",
     "decisions",
     "explore",

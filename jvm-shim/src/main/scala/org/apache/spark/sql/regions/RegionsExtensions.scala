@@ -10,6 +10,7 @@ import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Expression
 import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan, SparkStrategy}
+import org.apache.spark.sql.regions.control.badrows.{BadRows, BadRowsRule}
 import org.apache.spark.sql.regions.exec.RegionsStrategy
 import org.apache.spark.sql.regions.rules.{LineageRule, SharedDataFramesRule}
 import org.apache.spark.sql.regions.skew.SkewRule
@@ -38,7 +39,7 @@ import org.apache.spark.sql.types.StringType
  *     ▼
  *   adaptive execution, for each stage whose inputs are written
  *     │  queryStageRules      after Spark's own: tasks of a skewed stage are arranged otherwise
- *     │  columnarRules        the rows of a shuffle that it is about to write are counted by partition
+ *     │  columnarRules        rows that fail are caught; also without adaptive execution. The rows of a shuffle that it is about to write are counted by partition
  *     ▼
  *   execution                 RegionsRuntime's listeners; not registered here, since they belong to the context
  * }}}
@@ -97,10 +98,16 @@ object RegionsExtensions {
     case _ => InactiveStage
   }
 
-  val columnarRules: Seq[SparkSession => ColumnarRule] = Seq {
-    case session: classic.SparkSession => SkewRule.ofRows(session)
-    case _ => InactiveColumnar
-  }
+  val columnarRules: Seq[SparkSession => ColumnarRule] = Seq(
+    {
+      case session: classic.SparkSession => BadRowsRule.of(session)
+      case _ => InactiveColumnar
+    },
+    {
+      case session: classic.SparkSession => SkewRule.ofRows(session)
+      case _ => InactiveColumnar
+    }
+  )
 
   val queryStageRules: Seq[SparkSession => Rule[SparkPlan]] = Seq {
     case session: classic.SparkSession => SkewRule.of(session)
@@ -125,6 +132,22 @@ object RegionsExtensions {
           val savings = runtime.events.savings
           DecisionsTable(
             runtime.decisions.last(Int.MaxValue).map(savings.measured), savings.execution, savings.ran, savings.outcome)
+        }
+      }),
+    (
+      FunctionIdentifier("spark_regions_bad_rows"),
+      new ExpressionInfo(
+        classOf[RegionsExtensions].getName,
+        null,
+        "spark_regions_bad_rows",
+        "_FUNC_() - The rows of this application that failed and are kept, each with its error.",
+        ""
+      ),
+      (arguments: Seq[Expression]) => {
+        require(arguments.isEmpty, "spark_regions_bad_rows takes no arguments")
+        SparkSession.active match {
+          case session: classic.SparkSession => BadRows.table(session)
+          case other => throw new IllegalStateException(s"unexpected session class ${other.getClass.getName}")
         }
       })
   )
