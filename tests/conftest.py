@@ -14,7 +14,15 @@ import spark_regions
 from tests.harness import chance
 from tests.harness import postgresql as servers
 from tests.harness.browser import Reader, chrome
-from tests.harness.suites import cannot_run, longest_first, nothing_is_skipped, print_suites
+from tests.harness.suites import (
+    cannot_run,
+    draw,
+    is_whole,
+    longest_first,
+    nothing_is_skipped,
+    print_suites,
+    tell_workers,
+)
 from tests.harness.ui import Application
 
 if TYPE_CHECKING:
@@ -35,11 +43,14 @@ os.environ["JDK_JAVA_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Hypothesis draws by the commit too, so that a commit that passed passes again."""
+    tell_workers(config)
     if config.getoption("--hypothesis-seed") is None:
         config.option.hypothesis_seed = str(chance.seed_of("hypothesis"))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if is_whole():
+        config.hook.pytest_deselected(items=draw(items))
     longest_first(items)
 
 

@@ -64,6 +64,11 @@ def test_seeds_are_the_commit_s_and_those_that_failed(monkeypatch: pytest.Monkey
     assert drawn[:2] == [7, 8]
     assert drawn[2:] == [chance.seed_of("joins") + more for more in range(3)]
     assert drawn == list(chance.seeds("joins", at_least=3, seconds=0))
+    names = [f"query {number}" for number in range(10)]
+    assert len(chance.drawn(names, 3)) == 4 and len(chance.drawn(names[:1], 3)) == 1
+    assert chance.drawn(names, 3) == [name for name in names if name in chance.drawn(names, 3)]
+    monkeypatch.setenv("CHANCE_ALL", "1")
+    assert chance.drawn(names, 3) == names
     assert 5 < sum(chance.one_in(f"query {number}", 10) for number in range(200)) < 50
 
 

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -29,9 +28,8 @@ print(json.dumps(dict(map(tuple, spark.sql("SELECT * FROM spark_regions_status()
 """
 
 
-def client(url: str, *arguments: str) -> tuple[float, str]:
-    """Seconds and standard output of a Python process whose sessions are remote."""
-    start = time.perf_counter()
+def client(url: str, *arguments: str) -> str:
+    """Standard output of a Python process whose sessions are remote."""
     process = subprocess.run(
         [sys.executable, *arguments],
         env=os.environ | {"SPARK_REMOTE": url, "PYTHONWARNINGS": "ignore"},
@@ -40,22 +38,20 @@ def client(url: str, *arguments: str) -> tuple[float, str]:
         timeout=900,
     )
     assert process.returncode == 0, process.stdout[-2000:] + process.stderr[-4000:]
-    return time.perf_counter() - start, process.stdout
+    return process.stdout
 
 
 def test_unchanged_job_through_connect(tmp_path: Path) -> None:
     tables = str(data.tpch(SCALE))
     with connect_server(tmp_path, CONFS) as url:
-        plain_seconds, _ = client(url, str(JOB), tables, str(tmp_path / "plain"))
-    seconds, loads = [], []
+        client(url, str(JOB), tables, str(tmp_path / "plain"))
+    loads = []
     with connect_server(tmp_path, CONFS | plugin_confs(tmp_path / "recycle")) as url:
         for number in (1, 2, 3):
-            seconds.append(client(url, str(JOB), tables, str(tmp_path / f"run-{number}"))[0])
-            status = json.loads(client(url, "-c", STATUS)[1].splitlines()[-1])
+            client(url, str(JOB), tables, str(tmp_path / f"run-{number}"))
+            status = json.loads(client(url, "-c", STATUS).splitlines()[-1])
             assert status["active"] == "true", status
             loads.append(int(status["counter.loads"]))
-    print(f"plain {plain_seconds:.1f} s; runs {[round(value, 1) for value in seconds]} s; loads {loads}")
     for number in (1, 2, 3):
         assert differing_reports(tmp_path / "plain", tmp_path / f"run-{number}") == []
     assert loads[2] > loads[1], loads
-    assert seconds[2] < plain_seconds

@@ -31,19 +31,15 @@ def test_recurring_job_on_a_cluster(tmp_path: Path) -> None:
     recycle = tmp_path / "recycle"
     with standalone_cluster(tmp_path) as master:
         confs = CONFS | {"spark.master": master}
-        plain = submit(JOB, [tables, str(tmp_path / "plain")], confs)
+        submit(JOB, [tables, str(tmp_path / "plain")], confs)
         runs = []
         for number in (1, 2, 3):
             runs.append(submit(JOB, [tables, str(tmp_path / f"run-{number}")], confs | plugin_confs(recycle)))
-    print(
-        f"plain {plain.seconds_reports:.1f} s; runs {[round(run.seconds_reports, 1) for run in runs]} s in the reports"
-    )
     for number in (1, 2, 3):
         assert differing_reports(tmp_path / "plain", tmp_path / f"run-{number}") == []
     done = [effects(recycle, run.log) for run in runs]
     assert done[0].stored + done[1].stored > 0, done
     assert done[2].loaded > 0, done
-    assert runs[2].seconds_reports < plain.seconds_reports
 
 
 def cancels(folder: str) -> None:

@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -31,6 +31,15 @@ def seed_of(name: str) -> int:
 def one_in(name: str, parts: int) -> bool:
     """Whether this commit draws `name`, as it does with one name of `parts`."""
     return seed_of(name) % parts == 0
+
+
+def drawn(names: Iterable[str], parts: int) -> list[str]:
+    """One in `parts` of the names, at least one, in their order; others for other commits. All with CHANCE_ALL=1."""
+    every = list(names)
+    if os.environ.get("CHANCE_ALL"):
+        return every
+    taken = set(sorted(every, key=seed_of)[: -(-len(every) // parts)])
+    return [name for name in every if name in taken]
 
 
 def failed(name: str) -> list[int]:

@@ -1,12 +1,19 @@
-"""How the suites run: the longest files first, nothing skipped, and at the end what each of them was and took."""
+"""How the suites run: the longest files first, nothing skipped, and at the end what each of them was and took.
+
+A run of everything draws the tests that take long by the commit, so that it ends in time on a slow machine, too, and
+that each of them runs with some commits; with CHANCE_ALL=1, or where files are named, all of them run.
+"""
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import NoReturn, TypeVar
 
 import pytest
+
+from tests.harness import chance
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
@@ -24,6 +31,14 @@ LONGEST = (
     "tests/udf/",
     "tests/properties/",
 )
+ONE_IN = {
+    "tests/spark/test_faults.py": 3,
+    "tests/spark/": 2,
+    "tests/cluster/": 2,
+    "tests/platforms/test_equivalents.py": 2,
+}
+"""How many tests of a file one is drawn of; the first prefix that fits."""
+WHOLE = "WHOLE_SUITE"
 CASES = "cases"
 """Property of a test that stands for so many of another framework's."""
 
@@ -33,6 +48,32 @@ def longest_first(items: list[pytest.Item]) -> None:
         return next((at for at, path in enumerate(LONGEST) if item.nodeid.startswith(path)), len(LONGEST))
 
     items.sort(key=place)
+
+
+def tell_workers(config: pytest.Config) -> None:
+    """Workers of pytest-xdist collect by themselves, and do not see whether files were named."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        os.environ[WHOLE] = str(int(config.args_source is pytest.Config.ArgsSource.TESTPATHS))
+
+
+def is_whole() -> bool:
+    """Whether all tests are asked for: no file is named."""
+    return os.environ[WHOLE] == "1"
+
+
+def draw(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Take out those tests that this commit does not draw, and give them."""
+    files: dict[str, list[str]] = defaultdict(list)
+    for item in items:
+        files[item.nodeid.partition("::")[0]].append(item.nodeid)
+    taken = {
+        name
+        for file, names in files.items()
+        for name in chance.drawn(names, next((n for prefix, n in ONE_IN.items() if file.startswith(prefix)), 1))
+    }
+    left = [item for item in items if item.nodeid not in taken]
+    items[:] = [item for item in items if item.nodeid in taken]
+    return left
 
 
 def cannot_run(what: str, hint: str, marker: str) -> NoReturn:

@@ -11,7 +11,7 @@ from spark_regions.store.admin import opened
 from spark_regions.store.timed_stages import learned_weights, machine, timed_stages
 
 ROOT = Path(__file__).parents[2]
-ROWS = 400_000
+ROWS = 250_000
 JOB = """
 import sys
 from pyspark.sql import SparkSession

@@ -133,20 +133,21 @@ def compare_suite(
 
 
 def routed_suite(
-    name: str, scale: float, application: SparkSession, golden: Golden
+    name: str, scale: float, application: SparkSession, golden: Golden, only: Iterable[int]
 ) -> dict[int, tuple[str | None, int]]:
     """Of each query, what differs where another engine does all that it can, and how many parts it did."""
     suite = SUITES[name]
+    texts = suite.queries()
     session, plain = (sibling(application, CONFS | confs) for confs in (ROUTED, OFF))
     for each in (session, plain):
         register(each, suite.folder(scale))
     found = {}
-    for number, text in suite.queries().items():
+    for number in only:
         before = routes(session)
-        rows = outcome(session.sql(text))
+        rows = outcome(session.sql(texts[number]))
         different = None
         if digest(rows) != golden.queries[number]:
-            different = difference(outcome(plain.sql(text)), rows)
+            different = difference(outcome(plain.sql(texts[number])), rows)
         found[number] = different, routes(session) - before
     return found
 

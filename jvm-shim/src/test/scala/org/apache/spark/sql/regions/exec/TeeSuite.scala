@@ -2,10 +2,12 @@ package org.apache.spark.sql.regions.exec
 
 import java.nio.file.Files
 import java.nio.file.attribute.PosixFilePermissions
+import java.util.concurrent.TimeUnit.NANOSECONDS
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.regions.Policy
 
 class TeeSuite extends ExecSuite {
   private def numbers =
@@ -64,20 +66,24 @@ class TeeSuite extends ExecSuite {
   }
 
   test("in memory: the driver writes what the tasks hold, unless the query had it quickly") {
-    for (millis <- Seq(250, 0)) {
+    val expected = sorted(numbers.collect())
+    def collected(waitMillis: Long): (Store, Long) = {
       val store = storeFor(numbers, inMemory = true)
       Stores.register(store.order)
-      Thread.sleep(millis)
-      assertEquals(sorted(tee(numbers, store).collect()), sorted(numbers.collect()))
-      if (millis > 0) {
-        assertEquals(store.committed().rows, 1000L)
-        assertEquals(parts(store).size, 4)
-        assertEquals(sorted(recycled(numbers, opened(store)).collect()), sorted(numbers.collect()))
-      } else {
-        assertEquals(store.abandoned().code, "TOO_CHEAP")
-        assert(!store.directory.exists())
-      }
+      val began = System.nanoTime()
+      Thread.sleep(waitMillis)
+      assertEquals(sorted(tee(numbers, store).collect()), expected)
+      (store, NANOSECONDS.toMillis(System.nanoTime() - began))
     }
+    val (slow, _) = collected(Policy.storedAtOnceMillis)
+    assertEquals(slow.committed().rows, 1000L)
+    assertEquals(parts(slow).size, 4)
+    assertEquals(sorted(recycled(numbers, opened(slow)).collect()), expected)
+    // On a busy machine not every try is quick.
+    val tries = Iterator.continually(collected(0)).take(50)
+    val (quick, _) = tries.find { case (_, tookMillis) => tookMillis < Policy.storedAtOnceMillis }.get
+    assertEquals(quick.abandoned().code, "TOO_CHEAP")
+    assert(!quick.directory.exists())
   }
 
   test("in memory: more than the tasks hold is given up") {
