@@ -480,7 +480,7 @@ CONFS: tuple[Conf, ...] = (
         "What becomes of a row on which a Python function, a cast, another expression or a parser fails: `fail` (the"
         " task does, as in plain Spark), `null` (the failed value is null), `skip` (the row is left out) or"
         " `quarantine` (left out, and kept in a table). With other than `fail`, results are read, but none is stored,"
-        " shared or computed by another engine. See [bad rows](control.md#bad-rows).",
+        " shared or computed by another engine. See [bad rows](bad_rows.md).",
         choices=("fail", "null", "skip", "quarantine"),
     ),
     Conf(

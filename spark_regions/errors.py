@@ -13,7 +13,6 @@ RegionsError
 ├── InvalidWorkflow        a physical plan that cannot be read, or breaks docs/regions.md
 ├── CostModelError         no cost model of that name, or one that cannot answer what was asked
 ├── ExploreError           choices, a selection, a shape or a score that an exploration cannot work with
-├── ControlError           a command, condition or message that control of a running job cannot follow
 ├── StoreError
 │   ├── StoreUnwritable    the store's directory or catalog cannot be used
 │   ├── CatalogCorrupt     the catalog file is not a database any more
@@ -71,10 +70,6 @@ class CostModelError(RegionsError):
 
 class ExploreError(RegionsError):
     """Choices, a selection, a shape, an order or a score that an exploration cannot work with."""
-
-
-class ControlError(RegionsError):
-    """A command, condition or message that control of a running job cannot follow."""
 
 
 class StoreError(RegionsError):

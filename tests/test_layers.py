@@ -34,7 +34,6 @@ ALLOWED: dict[str, frozenset[str]] = {
     "matching": LOW,
     "runs": LOW | {"matching"},
     "exploration": frozenset(),
-    "control": frozenset(),
     "decision": DECISION,
     # Passes are pure: what has side effects is not in their reach.
     "optimizer": DECISION,
