@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import spark_regions
-from tests.harness.session import NewDecisions, counters, sibling
+from tests.harness.session import ENGINE, NewDecisions, counters, routes, sibling
 from tests.spark.test_same_rows import committed
 
 pytestmark = pytest.mark.spark
@@ -31,6 +34,7 @@ def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pat
     text = F.when(F.col("id").isin(*CULPRITS), "x").otherwise(F.col("id").cast("string")).alias("text")
     rows = sibling(spark, {"spark.regions.mode": "observe"}).range(0, ROWS, 1, 2).select("id", text)
     rows.write.parquet(str(path / "parquet"))
+    rows.where("text <> 'x'").write.parquet(str(path / "good"))
     rows.write.csv(str(path / "csv"))
     rows.selectExpr("CASE WHEN text = 'x' THEN '{\"id\": ' ELSE to_json(struct(id)) END").write.text(str(path / "json"))
     return path
@@ -59,12 +63,17 @@ def plan(frame: DataFrame) -> str:
     return str(frame._jdf.queryExecution().executedPlan().toString())
 
 
-def test_by_default_nothing_of_it_is_in_a_plan(spark: SparkSession, folder: Path) -> None:
-    frame = sibling(spark, {}).read.parquet(str(folder / "parquet")).selectExpr("id", "CAST(text AS INT)")
-    with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
-        frame.collect()
-    assert "Checked" not in plan(frame)
-    assert "caught" not in frame._jdf.queryExecution().executedPlan().treeString().lower()
+def test_by_default_nothing_of_it_is_in_a_plan(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    """The plan is that of a session in which no rule of ours changes any, and the query fails as there."""
+    observed = {"spark.regions.mode": "observe"}
+    plans = []
+    for session in (sibling(spark, observed), sibling(spark, {}), handling(spark, tmp_path)):
+        frame = session.read.parquet(str(folder / "parquet")).selectExpr("id", "CAST(text AS INT)")
+        if session.conf.get(PREFIX + "onBadRow") == "fail":
+            with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
+                frame.collect()
+        plans.append(re.sub(r"#\d+", "", plan(frame)))
+    assert plans[0] == plans[1] and "Checked" not in plans[0] and "CheckedProject" in plans[2]
     with pytest.raises(Exception, match="should be one of"):
         spark.conf.set(PREFIX + "onBadRow", "pause")
 
@@ -133,6 +142,154 @@ def test_expressions(spark: SparkSession, folder: Path, tmp_path: Path, whole_st
     (one, *_) = [row for row in spark_regions.bad_rows(session).collect() if row.operator == "Filter"]
     assert one.condition == "CAST_INVALID_INPUT" and one.function == "CAST(text AS INT)" and one.row["text"] == "x"
     assert one.file.startswith("file:") and one.file.endswith(".parquet")
+
+
+FAILING = {
+    "date": "CAST(if(text = 'x', text, '2020-01-01') AS DATE)",
+    "format": "to_timestamp(if(text = 'x', text, '2020-01-01'), 'yyyy-MM-dd')",
+    "no such day": "make_date(2000, if(text = 'x', 13, 1), 1)",
+    "overflow": "2147483647 + if(text = 'x', 1, 0)",
+    "decimal": "CAST(if(text = 'x', 10000000000, id) AS DECIMAL(6, 2))",
+    "remainder": "id % if(text = 'x', 0, 7)",
+    "index": "array(id)[if(text = 'x', 1, 0)]",
+    "element": "element_at(array(id), if(text = 'x', 2, 1))",
+    "JSON": """from_json(concat('{"a":', text, '}'), 'a INT', map('mode', 'FAILFAST')).a""",
+    "CSV": "from_csv(text, 'a INT', map('mode', 'FAILFAST')).a",
+    "pattern": "text RLIKE if(text = 'x', '(', '1')",
+    "split": "split(text, if(text = 'x', '(', '1'))",
+    "raised": "if(text = 'x', raise_error('none'), id)",
+    "once": "CAST(text AS INT) + CAST(text AS INT) / (1 + CAST(text AS INT))",
+}
+
+
+@pytest.mark.parametrize("whole_stage", ["true", "false"])
+def test_what_may_fail(spark: SparkSession, folder: Path, tmp_path: Path, whole_stage: str) -> None:
+    session, plain = handling(spark, tmp_path), sibling(spark, {"spark.regions.mode": "observe"})
+    for each in (session, plain):
+        each.conf.set("spark.sql.codegen.wholeStage", whole_stage)
+        each.conf.set("spark.sql.codegen.factoryMode", "CODEGEN_ONLY" if whole_stage == "true" else "NO_CODEGEN")
+        each.conf.set("spark.sql.codegen.fallback", "false")
+    for name, text in FAILING.items():
+        before = len(shown(session))
+        rows = session.read.parquet(str(folder / "parquet")).selectExpr("id", f"{text} AS n").collect()
+        good = plain.read.parquet(str(folder / "good")).selectExpr("id", f"{text} AS n").collect()
+        assert sorted(rows, key=str) == sorted(good, key=str), name
+        assert len(shown(session)) - before == 3, name
+        with pytest.raises(Exception, match=r"\w"):
+            plain.read.parquet(str(folder / "parquet")).selectExpr(f"{text} AS n").collect()
+
+
+PLACES = {
+    "keys of groups": ("SELECT CAST(text AS INT) % 3 AS k, count(*) AS n FROM t GROUP BY 1", 3),
+    "distinct": ("SELECT DISTINCT CAST(text AS INT) % 3 AS k FROM t", 3),
+    "having": ("SELECT id % 3 AS k, sum(CAST(text AS INT)) AS s FROM t GROUP BY 1 HAVING s / count(*) > 0", 3),
+    "of a group": ("SELECT id, 10 / sum(if(text = 'x', 0, 1)) AS n FROM t GROUP BY id", 3),
+    "of all rows": ("SELECT 10 / sum(if(text = 'x', 0, 0)) AS n FROM t WHERE id > 2 AND text <> 'x'", 1),
+    "generated": ("SELECT id, e FROM t LATERAL VIEW explode(array(CAST(text AS INT), 0)) AS e", 3),
+    "window": ("SELECT id, sum(CAST(text AS INT)) OVER (PARTITION BY id % 3 ORDER BY id) AS s FROM t", 3),
+    "union": ("SELECT id FROM t WHERE CAST(text AS INT) > 5 UNION ALL SELECT CAST(text AS INT) FROM t", 6),
+    "subquery": ("SELECT * FROM t WHERE text <> 'x' AND id > (SELECT avg(CAST(text AS INT)) FROM t)", 3),
+    "reused": (
+        "WITH a AS (SELECT id % 50 AS k, sum(CAST(text AS INT)) AS s FROM t GROUP BY 1)"
+        " SELECT a.k, a.s, b.s AS z FROM a JOIN a AS b ON a.k = b.k",
+        3,
+    ),
+    "limit": ("SELECT * FROM (SELECT CAST(text AS INT) % 1 AS n FROM t) LIMIT 2000", None),
+}
+
+
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+def test_places(spark: SparkSession, folder: Path, tmp_path: Path, adaptive: str) -> None:
+    session, plain = handling(spark, tmp_path), sibling(spark, {"spark.regions.mode": "observe"})
+    for each, name in ((session, "parquet"), (plain, "good")):
+        each.conf.set("spark.sql.adaptive.enabled", adaptive)
+        each.read.parquet(str(folder / name)).createOrReplaceTempView("t")
+    for name, (text, bad) in PLACES.items():
+        before = len(shown(session))
+        rows = sorted(session.sql(text).collect())
+        assert rows == ([] if name == "of all rows" else sorted(plain.sql(text).collect())), name
+        assert bad in (None, len(shown(session)) - before), name
+
+
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+def test_python_functions_below_a_reused_exchange(
+    spark: SparkSession, folder: Path, tmp_path: Path, adaptive: str
+) -> None:
+    session = handling(spark, tmp_path, maxBadRows="3")
+    session.conf.set("spark.sql.adaptive.enabled", adaptive)
+    number = F.udf(int, "long")
+    rows = session.read.parquet(str(folder / "parquet"))
+    sums = rows.groupBy((F.col("id") % 50).alias("k")).agg(F.sum(number("text")).alias("s"))
+    found = sums.join(sums.withColumnRenamed("s", "z"), "k").where("s = z")
+    assert found.count() == 50
+    assert found.agg(F.sum("s")).collect() == [(sum(GOOD),)]
+    assert [row[0] for row in shown(session)] == sorted([*TOLD, *TOLD])
+
+
+def test_values_by_chance_are_drawn_once(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    session = handling(spark, tmp_path)
+    rows = session.read.parquet(str(folder / "parquet")).withColumn("r", F.rand(7))
+    text = "id", "r", "CAST(text AS INT) + r AS n", "CAST(text AS INT) * CAST(r * 1000 AS INT) AS m"
+    for row in rows.selectExpr(*text).collect():
+        assert row["n"] == row["id"] + row["r"] and row["m"] == row["id"] * int(row["r"] * 1000)
+    with_nulls = [f.replace("CAST(text", "try_cast(text") for f in text]
+    plain = sibling(spark, {"spark.regions.mode": "observe"}).read.parquet(str(folder / "parquet"))
+    drawn = plain.withColumn("r", F.rand(7)).selectExpr(*with_nulls).where("n IS NOT NULL")
+    assert sorted(rows.selectExpr(*text).collect()) == sorted(drawn.collect())
+
+
+def test_jobs_over_an_rdd(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    """Which are no queries: each is counted by itself."""
+    session = handling(spark, tmp_path, maxBadRows="3")
+    for _ in range(2):
+        rows = session.read.parquet(str(folder / "parquet")).selectExpr("id", "CAST(text AS INT) AS n")
+        assert sorted(row["n"] for row in rows.rdd.collect()) == GOOD
+    assert [row[0] for row in shown(session)] == sorted([*TOLD, *TOLD])
+
+
+def test_a_quarantine_that_cannot_be_written(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    """Is told of before the query runs, by its settings."""
+    (tmp_path / "file").write_text("")
+    session = handling(spark, tmp_path / "file" / "rows")
+    frame = session.read.parquet(str(folder / "parquet")).selectExpr("CAST(text AS INT) AS n")
+    with pytest.raises(Exception, match=r"for bad rows in .*, expected a folder .* Hint: spark.*quarantinePath"):
+        frame.collect()
+    # A file in its way, later: the task says so.
+    session.conf.set(PREFIX + "quarantinePath", str(tmp_path / "gone"))
+    assert session.read.parquet(str(folder / "parquet")).selectExpr("CAST(text AS INT) AS n").count() == ROWS
+    found = session.read.parquet(str(folder / "parquet")).selectExpr("CAST(id + 1 AS INT) AS n")
+    found.collect()
+    (tmp_path / "gone" / "_pending").rmdir()
+    (tmp_path / "gone" / "_pending").write_text("")
+    with pytest.raises(Exception, match=r"Found .*for bad rows in .*/gone, expected a folder that executors can write"):
+        session.read.parquet(str(folder / "parquet")).selectExpr("CAST(text AS INT) AS n").collect()
+
+
+def test_no_other_engine_gets_what_may_fail(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    text = "SELECT id % 3 AS k, sum(id) AS s FROM parquet.`{}` GROUP BY 1".format(folder / "parquet")
+    for engine in ("auto", "duckdb"):
+        session = handling(spark, tmp_path)
+        for key, value in (ENGINE | {"spark.regions.platforms": engine}).items():
+            session.conf.set(key, value)
+        before = routes(spark)
+        rows = sorted(session.sql(text).collect())
+        assert routes(spark) == before
+    session.conf.set(PREFIX + "onBadRow", "fail")
+    assert sorted(session.sql(text).collect()) == rows
+    assert routes(spark) == before + 1
+
+
+def test_tasks_that_run_again(folder: Path, tmp_path: Path) -> None:
+    """On two executors: one task's first attempt dies behind its bad rows, another is overtaken by its copy."""
+    command = [sys.executable, "-m", "tests.spark.bad_rows_job", str(folder / "parquet"), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["rows"] == [sum(GOOD), len(GOOD)]
+    assert sorted(found["kept"]) == TOLD
+    assert found["status"] == "3"
+    assert {file.name for file in tmp_path.glob("*-[01]")} == {"100-0", "100-1", "2998-0", "2998-1"}
+    assert list((tmp_path / "kept" / "_pending").glob("*.json")) == []
 
 
 def test_nulls(spark: SparkSession, folder: Path, tmp_path: Path) -> None:

@@ -1,5 +1,8 @@
 package org.apache.spark.sql.regions.control.badrows
 
+import java.io.IOException
+import java.time.DateTimeException
+
 import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.node.ObjectNode
@@ -101,7 +104,8 @@ final class BadRowSink(
 
   private final class Findings(context: TaskContext) {
     require(context != null, s"a row of $name failed outside of a task")
-    private val execution = Option(context.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)).fold(-1L)(_.toLong)
+    // Jobs over a DataFrame's RDD are no SQL query: what an operator has in them counts for itself.
+    private val execution = Option(context.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)).fold(-operator)(_.toLong)
     private val at = Place(execution, operator, context.partitionId())
     private var rows = 0
     private var path: Path = _
@@ -111,7 +115,7 @@ final class BadRowSink(
     def add(bad: BadRow): Unit = {
       rows += 1
       if (policy.most.exists(rows > _)) tooMany(s"$rows", s"the last one: ${bad.error.linesIterator.nextOption().getOrElse("")}")
-      if (policy.keeps) {
+      if (policy.keeps) writing {
         if (out == null) {
           path = new Path(s"${policy.folder}/$pendingFolder/$application-$execution-$operator-" +
             s"${context.partitionId()}-${context.taskAttemptId()}.json")
@@ -121,6 +125,11 @@ final class BadRowSink(
         out.write('\n')
       }
     }
+
+    /** What the file system says is not the row's fault. */
+    private def writing(body: => Unit): Unit =
+      try body
+      catch { case error: IOException => throw unwritable(policy.folder, "that executors can write", error) }
 
     private def line(bad: BadRow): ObjectNode = {
       val node = Frames.json.createObjectNode()
@@ -140,18 +149,20 @@ final class BadRowSink(
 
     private def ended(context: TaskContext): Unit = {
       findings = null
-      if (out != null) out.close()
-      if (context.isFailed() || context.isInterrupted()) {
-        if (path != null) path.getFileSystem(conf.value.value).delete(path, false)
-      } else {
-        policy.most.foreach { most =>
-          val env = SparkEnv.get
-          val driver = RpcUtils.makeDriverRef(BadRows.endpoint, env.conf, env.rpcEnv)
-          val total = driver.askSync[Long]((at.execution, at.operator, at.partition, rows))
-          if (total > most) tooMany(total.toString, "in all tasks of the query")
+      var counts = false
+      try {
+        if (out != null) writing(out.close())
+        if (!context.isFailed() && !context.isInterrupted()) {
+          policy.most.foreach { most =>
+            val env = SparkEnv.get
+            val driver = RpcUtils.makeDriverRef(BadRows.endpoint, env.conf, env.rpcEnv)
+            val total = driver.askSync[Long]((at.execution, at.operator, at.partition, rows))
+            if (total > most) tooMany(total.toString, "in all tasks of the query")
+          }
+          found.add(Found(at, rows, Option(path).fold("")(_.toString)))
+          counts = true
         }
-        found.add(Found(at, rows, Option(path).fold("")(_.toString)))
-      }
+      } finally if (!counts && path != null) path.getFileSystem(conf.value.value).delete(path, false)
     }
 
     private def tooMany(rows: String, which: String): Nothing = throw new SparkException(
@@ -175,12 +186,17 @@ private[badrows] object BadRowSink {
   /** Characters of a value that are kept. */
   val most = 2000
 
+  def unwritable(folder: String, which: String, error: Throwable): SparkException = new SparkException(
+    s"Found ${if (error == null) "nothing that can be written" else error.toString} for bad rows in $folder, " +
+      s"expected a folder $which. Hint: spark.regions.control.quarantinePath", error)
+
   /** Whether an error says something of the values that it was raised on. */
   def ofRow(thrown: Exception): Boolean = thrown match {
     case known: SparkThrowable =>
       val condition = known.getCondition
       NonFatal(thrown) && condition != null && !known.isInternalError && !condition.startsWith("INCONSISTENT_BEHAVIOR")
-    case _: ArithmeticException | _: NumberFormatException | _: java.time.DateTimeException => true
+    // Of a number, a pattern, an argument, a date: some functions let Java's own errors pass.
+    case _: ArithmeticException | _: IllegalArgumentException | _: IndexOutOfBoundsException | _: DateTimeException => true
     case _ => false
   }
 }

@@ -6,6 +6,7 @@ import java.util.concurrent.atomic.AtomicLong
 
 import scala.collection.mutable
 import scala.jdk.CollectionConverters._
+import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.Path
 
@@ -13,14 +14,14 @@ import org.apache.spark.SparkContext
 import org.apache.spark.internal.Logging
 import org.apache.spark.rpc.{RpcCallContext, RpcEnv, ThreadSafeRpcEndpoint}
 import org.apache.spark.scheduler.{SparkListener, SparkListenerJobEnd}
-import org.apache.spark.sql.catalyst.expressions.{Attribute, EqualTo, Literal}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Cast, EqualTo, Literal}
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation, LogicalPlan}
 import org.apache.spark.sql.catalyst.types.DataTypeUtils
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.datasources.{DataSource, LogicalRelation}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.regions.{BoundedMap, Guard, RegionsConf, RegionsRuntime}
-import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.types.{StringType, StructType}
 import org.apache.spark.util.{CollectionAccumulator, SerializableConfiguration}
 
 /** The rows of an application that failed: how many of each query, and where those are that are kept. */
@@ -29,6 +30,7 @@ final class BadRows(sc: SparkContext) extends Logging {
   private val known = BoundedMap[Long, mutable.Map[Place, Found]](BadRows.mostQueries)
   private val claimed = BoundedMap[Long, mutable.Map[Place, Int]](BadRows.mostQueries)
   private val declined = mutable.Set.empty[String]
+  private val folders = mutable.Set.empty[String]
 
   /** Spark adds what a task has found if the task ends well, and before anybody is told that the job has. */
   private lazy val found: CollectionAccumulator[Found] = {
@@ -44,12 +46,30 @@ final class BadRows(sc: SparkContext) extends Logging {
   @volatile private var used = false
   private lazy val conf = sc.broadcast(new SerializableConfiguration(sc.hadoopConfiguration))
 
-  def sink(name: String, policy: BadRowPolicy, input: Seq[Attribute], shown: Seq[Attribute], sql: SQLConf): BadRowSink = {
-    val positions = shown.map(a => input.indexWhere(_.exprId == a.exprId)).filter(_ >= 0)
+  /** A number for one more operator. */
+  def operator(): Long = operators.incrementAndGet()
+
+  def sink(operator: Long, name: String, policy: BadRowPolicy, input: Seq[Attribute], shown: Seq[Attribute],
+      sql: SQLConf): BadRowSink = {
+    val positions = shown.filter(a => Cast.canCast(a.dataType, StringType))
+      .map(a => input.indexWhere(_.exprId == a.exprId)).filter(_ >= 0)
     val columns = positions.map(i => input(i).name -> input(i).dataType)
-    new BadRowSink(operators.incrementAndGet(), name, columns, positions, sql.sessionLocalTimeZone,
-      sc.applicationId, policy, conf, found)
+    new BadRowSink(operator, name, columns, positions, sql.sessionLocalTimeZone, sc.applicationId, policy, conf, found)
   }
+
+  /** A folder that cannot be written is told of before a query runs, not with its first bad row. */
+  def ready(policy: BadRowPolicy): Unit = if (policy.keeps) folders.synchronized {
+    if (!folders(policy.folder)) {
+      val path = pending(policy.folder)
+      val made =
+        try path.getFileSystem(sc.hadoopConfiguration).mkdirs(path)
+        catch { case NonFatal(error) => throw BadRowSink.unwritable(policy.folder, "that can be written", error) }
+      if (!made) throw BadRowSink.unwritable(policy.folder, "that can be written", null)
+      folders += policy.folder
+    }
+  }
+
+  private def pending(folder: String) = new Path(s"$folder/${BadRowSink.pendingFolder}")
 
   /** Rows that failed in tasks which ended well, in all queries. */
   def count: Long = if (!used) 0 else {
@@ -89,7 +109,15 @@ final class BadRows(sc: SparkContext) extends Logging {
     }
   }
 
-  def close(): Unit = publish()
+  /** Copies of tasks that ended well, too, but second, have left their files. */
+  def close(): Unit = {
+    publish()
+    folders.synchronized(folders.toSeq).map(pending).foreach { folder =>
+      val files = folder.getFileSystem(sc.hadoopConfiguration)
+      Option(files.globStatus(new Path(folder, s"${sc.applicationId}-*"))).toSeq.flatten
+        .foreach(left => files.delete(left.getPath, false))
+    }
+  }
 
   private final class Endpoint(override val rpcEnv: RpcEnv) extends ThreadSafeRpcEndpoint {
 

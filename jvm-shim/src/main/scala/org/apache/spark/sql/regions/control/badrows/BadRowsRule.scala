@@ -1,5 +1,7 @@
 package org.apache.spark.sql.regions.control.badrows
 
+import scala.collection.mutable
+
 import org.apache.spark.api.python.{PythonEvalType, SimplePythonFunction}
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, AggregateFunction, Complete, Partial}
@@ -10,6 +12,7 @@ import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.aggregate._
 import org.apache.spark.sql.execution.datasources.csv.CSVFileFormat
 import org.apache.spark.sql.execution.datasources.json.JsonFileFormat
+import org.apache.spark.sql.execution.exchange.Exchange
 import org.apache.spark.sql.execution.joins.BaseJoinExec
 import org.apache.spark.sql.execution.python.{EvalPythonExec, MapInBatchExec}
 import org.apache.spark.sql.internal.SQLConf
@@ -24,9 +27,13 @@ final class BadRowsRule(session: SparkSession) extends ColumnarRule {
   override val preColumnarTransitions: Rule[SparkPlan] = plan => {
     val conf = session.sessionState.conf
     if (!BadRows.handled(conf) || conf.getConf(RegionsConf.mode) != "apply") plan
-    else Guard(session.sparkContext.conf, "the handling of bad rows", plan) {
-      RegionsRuntime.of(session).fold(_ => plan, runtime => new Checking(session, runtime.badRows)(plan))
-    }
+    else RegionsRuntime.of(session).fold(_ => plan, runtime => checked(plan, runtime.badRows))
+  }
+
+  private def checked(plan: SparkPlan, rows: BadRows): SparkPlan = {
+    val over = Guard(session.sparkContext.conf, "the handling of bad rows", plan)(new Checking(session, rows)(plan))
+    if (over ne plan) rows.ready(BadRows.policy(session.sparkContext, session.sessionState.conf))
+    over
   }
 }
 
@@ -44,7 +51,38 @@ private final class Checking(session: SparkSession, rows: BadRows) {
     if (session.sparkContext.getLocalProperty("sql.streaming.queryId") != null) {
       rows.decline("streaming queries", "a row that is read again after a failure would be kept twice")
       plan
-    } else plan.transformUp { case operator => linked(operator, checked(operator)) }
+    } else visit(plan)
+
+  private var numbers = new Numbers
+  private val below = mutable.Map.empty[SparkPlan, Numbers]
+
+  /** Numbers of operators. Below of equal exchanges they are the same, so that Spark takes these for equal still, and computes one. */
+  private final class Numbers {
+    private val given = mutable.ArrayBuffer.empty[Long]
+    private var next = 0
+
+    def apply(): Long = {
+      if (next == given.size) given += rows.operator()
+      next += 1
+      given(next - 1)
+    }
+    def again(): Numbers = {
+      next = 0
+      this
+    }
+  }
+
+  private def visit(plan: SparkPlan): SparkPlan = {
+    val over = plan match {
+      case exchange: Exchange if conf.exchangeReuseEnabled =>
+        val outside = numbers
+        numbers = below.getOrElseUpdate(exchange.canonicalized, new Numbers).again()
+        try exchange.mapChildren(visit)
+        finally numbers = outside
+      case other => other.mapChildren(visit)
+    }
+    linked(over, checked(over))
+  }
 
   private def linked(from: SparkPlan, to: SparkPlan): SparkPlan = {
     if (to ne from) from.logicalLink.foreach(link => to.foreach { made =>
@@ -56,18 +94,20 @@ private final class Checking(session: SparkSession, rows: BadRows) {
   private def checked(plan: SparkPlan): SparkPlan = plan match {
     case project: ProjectExec if project.projectList.exists(Fallible(_)) => this.project(project)
     case filter: FilterExec if Fallible(filter.condition) => this.filter(filter)
-    case aggregate: BaseAggregateExec if inputs(aggregate).exists(Fallible(_)) => this.aggregate(aggregate)
+    case aggregate @ (_: HashAggregateExec | _: ObjectHashAggregateExec | _: SortAggregateExec) =>
+      this.aggregate(aggregate.asInstanceOf[BaseAggregateExec])
     case python: EvalPythonExec => this.python(python)
     case mapped: MapInBatchExec => this.mapped(mapped)
     case scan: FileSourceScanExec if failsFast(scan) => lines(scan)
     case join: BaseJoinExec if join.expressions.exists(Fallible(_)) => declined(join, "a key or condition of a join")
     case sort: SortExec if sort.expressions.exists(Fallible(_)) => declined(sort, "a key of a sort")
-    case generate: GenerateExec if generate.generator.children.exists(Fallible(_)) =>
-      declined(generate, "what is generated from")
+    case generate: GenerateExec if generate.generator.children.exists(Fallible(_)) => this.generate(generate)
     case top: TakeOrderedAndProjectExec if top.projectList.exists(Fallible(_)) =>
       declined(top, "the first rows of a sort count as they are")
     case other if other.expressions.exists(_.exists(_.isInstanceOf[PythonUDF])) =>
       declined(other, "its Python function sees many rows")
+    case other if !other.isInstanceOf[LeafExecNode] && other.expressions.exists(Fallible(_)) =>
+      declined(other, "what it computes with")
     case other => other
   }
 
@@ -79,7 +119,7 @@ private final class Checking(session: SparkSession, rows: BadRows) {
   /** Wide rows are shown by what was computed with. */
   private def sink(name: String, input: Seq[Attribute], read: AttributeSet): BadRowSink = {
     val shown = if (input.size <= Checking.mostShown) input else input.filter(read.contains)
-    rows.sink(name, policy, input, shown, conf)
+    rows.sink(numbers(), name, policy, input, shown, conf)
   }
 
   private def project(plan: ProjectExec): SparkPlan = {
@@ -98,7 +138,7 @@ private final class Checking(session: SparkSession, rows: BadRows) {
     Fallible.caught(expression, told).asInstanceOf[NamedExpression]
 
   private def filter(plan: FilterExec): SparkPlan = {
-    val told = rows.sink("Filter", policy, plan.child.output,
+    val told = rows.sink(numbers(), "Filter", policy, plan.child.output,
       plan.child.output.filter(plan.condition.references.contains), conf)
     def one(condition: Expression): Expression =
       if (!Fallible(condition)) condition
@@ -111,30 +151,51 @@ private final class Checking(session: SparkSession, rows: BadRows) {
     plan.aggregateExpressions.filter(call => call.mode == Partial || call.mode == Complete)
       .flatMap(call => call.aggregateFunction.children ++ call.filter)
 
-  /** Arguments are computed before the rows are added up. */
   private def aggregate(plan: BaseAggregateExec): SparkPlan = {
-    val calls = plan.aggregateExpressions
-    if (calls.exists(call => (call.mode != Partial && call.mode != Complete) || call.filter.nonEmpty))
-      declined(plan, "an aggregate of distinct values, or with a filter")
-    else if (policy.nulls) {
-      val told = sink(plan.nodeName, plan.child.output, plan.references)
-      changed(plan, calls.map(of => of.copy(aggregateFunction = of.aggregateFunction.mapChildren(nulled(plan, _, told))
-            .asInstanceOf[AggregateFunction])), plan.child)
-    } else {
-      val lifted = new Lifted(plan.child, plan.nodeName)
-      val over = calls.map(of => of.copy(aggregateFunction = of.aggregateFunction.mapChildren(lifted(_))
-            .asInstanceOf[AggregateFunction]))
-      changed(plan, over, lifted.below)
+    if (plan.groupingExpressions.exists(Fallible(_))) rows.decline(plan.nodeName, "a key of groups")
+    val over = if (inputs(plan).exists(Fallible(_))) arguments(plan) else plan
+    if (!plan.resultExpressions.exists(Fallible(_))) over
+    else {
+      val groups = plan.groupingExpressions.map(_.toAttribute) ++ plan.aggregateAttributes
+      project(ProjectExec(plan.resultExpressions, changed(over, over.aggregateExpressions, groups)))
     }
   }
 
-  private def changed(plan: BaseAggregateExec, calls: Seq[AggregateExpression], child: SparkPlan): SparkPlan =
-    plan match {
-      case hash: HashAggregateExec => hash.copy(aggregateExpressions = calls, child = child)
-      case objects: ObjectHashAggregateExec => objects.copy(aggregateExpressions = calls, child = child)
-      case sorted: SortAggregateExec => sorted.copy(aggregateExpressions = calls, child = child)
-      case other => declined(other, "an aggregate of another kind")
+  /** Arguments are computed before the rows are added up. */
+  private def arguments(plan: BaseAggregateExec): BaseAggregateExec = {
+    val calls = plan.aggregateExpressions
+    def each(argument: Expression => Expression): Seq[AggregateExpression] = calls.map(of =>
+      of.copy(aggregateFunction = of.aggregateFunction.mapChildren(argument).asInstanceOf[AggregateFunction]))
+    if (calls.exists(call => (call.mode != Partial && call.mode != Complete) || call.filter.nonEmpty)) {
+      rows.decline(plan.nodeName, "an aggregate of distinct values, or with a filter")
+      plan
+    } else if (policy.nulls) {
+      val told = sink(plan.nodeName, plan.child.output, plan.references)
+      changed(plan, each(nulled(plan, _, told)), plan.resultExpressions)
+    } else {
+      val lifted = new Lifted(plan.child, plan.nodeName)
+      val over = changed(plan, each(lifted(_)), plan.resultExpressions)
+      over.withNewChildren(Seq(lifted.below)).asInstanceOf[BaseAggregateExec]
     }
+  }
+
+  private def changed(plan: BaseAggregateExec, calls: Seq[AggregateExpression], results: Seq[NamedExpression]): BaseAggregateExec =
+    plan match {
+      case hash: HashAggregateExec => hash.copy(aggregateExpressions = calls, resultExpressions = results)
+      case objects: ObjectHashAggregateExec => objects.copy(aggregateExpressions = calls, resultExpressions = results)
+      case sorted: SortAggregateExec => sorted.copy(aggregateExpressions = calls, resultExpressions = results)
+    }
+
+  private def generate(plan: GenerateExec): SparkPlan = {
+    def over(argument: Expression => Expression): Generator = plan.generator.mapChildren(argument).asInstanceOf[Generator]
+    if (policy.nulls) {
+      val told = sink(plan.nodeName, plan.child.output, plan.references)
+      plan.copy(generator = over(nulled(plan, _, told)))
+    } else {
+      val lifted = new Lifted(plan.child, plan.nodeName)
+      plan.copy(generator = over(lifted(_)), child = lifted.below)
+    }
+  }
 
   /** Expressions of an operator that a projection below it computes instead. */
   private final class Lifted(child: SparkPlan, name: String) {
@@ -187,7 +248,7 @@ private final class Checking(session: SparkSession, rows: BadRows) {
     if (!policy.splitBatches)
       declined(plan, s"its function takes many rows at once. Hint: ${RegionsConf.splitBatches.key}")
     else {
-      val told = rows.sink(plan.nodeName, policy, Nil, Nil, conf)
+      val told = rows.sink(numbers(), plan.nodeName, policy, Nil, Nil, conf)
       val over = plan.mapExpressions {
         case udf: PythonUDF => wrapped(udf, "map", told)
         case other => other
@@ -216,7 +277,7 @@ private final class Checking(session: SparkSession, rows: BadRows) {
   private def lines(scan: FileSourceScanExec): SparkPlan =
     if (CaseInsensitiveMap(scan.relation.options).get("multiLine").exists(_.equalsIgnoreCase("true")))
       declined(scan, "records of several lines")
-    else CheckedRowsExec(scan, Lines)(rows.sink(scan.nodeName, policy, Nil, Nil, conf))
+    else CheckedRowsExec(scan, Lines)(rows.sink(numbers(), scan.nodeName, policy, Nil, Nil, conf))
 }
 
 private object Checking {

@@ -46,12 +46,14 @@ final case class Caught(child: Expression)(val sink: BadRowSink, val text: Strin
     }
 
   override protected def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode = {
+    val late = if (ctx.currentVars == null) EmptyBlock else inputs(ctx)
     val inner = child.genCode(ctx)
     val told = ctx.addReferenceObj("badRows", sink)
     val of = ctx.addReferenceObj("expression", text)
     val error = ctx.freshName("error")
     val java = CodeGenerator.javaType(dataType)
     ev.copy(code = code"""
+      $late
       boolean ${ev.isNull} = true;
       $java ${ev.value} = ${CodeGenerator.defaultValue(dataType)};
       try {
@@ -63,6 +65,15 @@ final case class Caught(child: Expression)(val sink: BadRowSink, val text: Strin
         $told.caught($error, $of);
       }""")
   }
+
+  /** Columns that an operator below has put off until somebody needs them: what fails in them is not for this expression. */
+  private def inputs(ctx: CodegenContext): Block = child.collect { case input: BoundReference =>
+    Option(ctx.currentVars(input.ordinal)).fold[Block](EmptyBlock) { column =>
+      val code = column.code
+      column.code = EmptyBlock
+      code
+    }
+  }.foldLeft[Block](EmptyBlock)(_ + _)
 }
 
 object Caught {
