@@ -42,6 +42,7 @@ BENCHMARKS = {
     "skew": "",
     "skew_overhead": "",
     "slow_groups": "queries",
+    "bad_rows": "",
     "skew_simulation": "",
     "ui": "",
     "catalog": "",
@@ -134,6 +135,10 @@ HEADLINES: dict[str, tuple[tuple[str, str, str], ...]] = {
     "unrouted": (("beyond_2_ms", "queries that pay more than 2 ms for engines that cannot take them", "none"),),
     "pipeline": PIPELINE,
     "growing_pipeline": PIPELINE,
+    "bad_rows": (
+        ("handled_over_plain", "six kinds of rows that may fail and do not, handled / plain", "<= 1.02"),
+        ("quarantined", "bad rows kept, three of each kind", "18"),
+    ),
     "batch": (("run_over_one_by_one", "run([8 writes]) / the same one by one", ""),),
     "skew": (
         ("median_ours_over_aqe", "skewed stages, ours / adaptive execution", "<= 0.90"),

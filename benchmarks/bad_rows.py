@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from statistics import median
+from statistics import geometric_mean, median
 from typing import Any
 
 import pandas as pd
@@ -123,6 +123,9 @@ def run(options: Options) -> dict[str, Any]:
                 "quarantined": spark_regions.bad_rows(handled).count() - before,
             }
             print(name, found["jobs"][name], file=sys.stderr)
+        jobs = found["jobs"].values()
+        found["handled_over_plain"] = round(geometric_mean(job["ratio"] for job in jobs), 4)
+        found["quarantined"] = sum(job["quarantined"] for job in jobs)
     return found
 
 

@@ -15,9 +15,10 @@ def bad_rows(spark: SparkSession) -> DataFrame:
     """The rows of this application that failed and are kept, each with its error; classic or Connect.
 
     Those of tasks that ended well, under `spark.regions.control.onBadRow=quarantine`, in the folder of the session's
-    settings. Columns: `query` (Spark's number of the SQL execution), `stage`, `partition`, `attempt`, `operator`,
-    `function` (the Python function, or the expression), `error`, `condition` (Spark's name of it), `trace`, `row` (the
-    operator's input, as strings), `arguments`, `file` and `block` (where its bytes begin), `milliseconds`.
+    settings. Columns: `query` (Spark's number of the SQL execution, below zero for jobs over an RDD), `stage`,
+    `partition`, `attempt`, `operator`, `function` (the Python function, or the expression), `error`, `condition`
+    (Spark's name of it), `trace`, `row` (the operator's input, as strings), `arguments`, `file` and `block` (where its
+    bytes begin), `milliseconds`.
 
     Errors: `NotActiveError` where the session runs without the plugin.
     """

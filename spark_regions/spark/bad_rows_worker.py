@@ -131,6 +131,8 @@ def by_batch(function: Function, failed: Function, names: list[str] | None) -> F
         except MemoryError:
             raise
         except Exception as error:
+            if rows == 0:
+                raise
             return joined(list(halves(args, kwargs, error, 0, rows, before - rows)), names)
 
     def halves(args: Any, kwargs: Any, error: Exception, start: int, stop: int, first: int) -> Iterator[Any]:
@@ -221,7 +223,7 @@ def by_batch_of_table(function: Function, failed: Function) -> Function:
             except MemoryError:
                 raise
             except Exception as error:
-                if broken or current is None:
+                if broken or current is None or size(current) == 0:
                     raise
                 if of is not current:
                     yield from held

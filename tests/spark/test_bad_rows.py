@@ -52,7 +52,7 @@ def ids(frame: DataFrame) -> list[int]:
 
 def shown(session: SparkSession) -> list[tuple[str, str]]:
     """The number and the operator of each row that is kept."""
-    return sorted((row.row["id"], row.operator) for row in spark_regions.bad_rows(session).collect())
+    return sorted((row.row.get("id", ""), row.operator) for row in spark_regions.bad_rows(session).collect())
 
 
 GOOD = [number for number in range(ROWS) if number not in CULPRITS]
@@ -224,6 +224,26 @@ def test_python_functions_below_a_reused_exchange(
     assert found.count() == 50
     assert found.agg(F.sum("s")).collect() == [(sum(GOOD),)]
     assert [row[0] for row in shown(session)] == sorted([*TOLD, *TOLD])
+
+
+def test_rows_of_the_driver(spark: SparkSession, tmp_path: Path) -> None:
+    """Which the optimizer would compute with."""
+    session = handling(spark, tmp_path)
+    values = "SELECT CAST(text AS INT) AS n FROM VALUES ('1'), ('x'), ('3') AS t(text)"
+    frame = session.createDataFrame(pd.DataFrame({"text": ["1", "x", "3"]}))
+    for rows in (
+        session.sql(values),
+        session.sql(f"SELECT * FROM ({values}) WHERE n > 0"),
+        session.sql(f"SELECT id AS n FROM range(4) WHERE id IN ({values})"),
+        frame.selectExpr("CAST(text AS INT) AS n"),
+    ):
+        before = len(shown(session))
+        assert sorted(rows.collect()) == [(1,), (3,)]
+        kept = rows.cache()
+        assert kept.count() == kept.count() == 2
+        assert len(shown(session)) - before == 2
+        kept.unpersist()
+    assert session.sql(values.replace("'x'", "'2'")).count() == 3
 
 
 def test_values_by_chance_are_drawn_once(spark: SparkSession, folder: Path, tmp_path: Path) -> None:

@@ -33,6 +33,14 @@ def test_a_worker_without_memory_ends() -> None:
             call(pd.Series([1]))
 
 
+def test_a_batch_without_rows_has_no_culprit() -> None:
+    empty = pd.DataFrame({"a": []})
+    with pytest.raises(ZeroDivisionError):
+        list(by_batch_of_table(lambda batches: (1 // len(batch) for batch in batches), Failures())([empty]))
+    with pytest.raises(ZeroDivisionError):
+        by_batch(lambda column: 1 // len(column), Failures(), None)(empty["a"])
+
+
 @pytest.mark.parametrize(
     ("good", "missing"),
     [([1, 2**62 + 1, 3], None), ([1.5, 2.5], float("nan")), (["a", "b"], None), ([True, False], None)],

@@ -10,7 +10,7 @@ import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Expression
 import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan, SparkStrategy}
-import org.apache.spark.sql.regions.control.badrows.{BadRows, BadRowsRule}
+import org.apache.spark.sql.regions.control.badrows.{BadRows, BadRowsRule, HeldRowsRule}
 import org.apache.spark.sql.regions.exec.RegionsStrategy
 import org.apache.spark.sql.regions.rules.{LineageRule, SharedDataFramesRule}
 import org.apache.spark.sql.regions.skew.SkewRule
@@ -23,7 +23,8 @@ import org.apache.spark.sql.types.StringType
  * {{{
  *   analyzed plan
  *     │  normalizationRules   once per executed query, before the look-up in Spark's cache: nothing is pruned yet;
- *     │                       a DataFrame of the user's still looks as it did in earlier queries
+ *     │                       a DataFrame of the user's still looks as it did in earlier queries; rows that may fail are
+ *     │                       kept from the optimizer, which would compute with what the driver has
  *     ▼
  *   optimizer: pruning, push-down
  *     │  preCBORules          once per optimized plan: filters and columns are where they belong, Python UDFs and
@@ -84,7 +85,7 @@ object RegionsExtensions {
 
   // ---- The list ----------------------------------------------------------------------------------------------------
 
-  val normalizationRules: Seq[SparkSession => Rule[LogicalPlan]] = Seq(new SharedDataFramesRule(_))
+  val normalizationRules: Seq[SparkSession => Rule[LogicalPlan]] = Seq(new SharedDataFramesRule(_), new HeldRowsRule(_))
 
   val preCBORules: Seq[SparkSession => Rule[LogicalPlan]] = Seq(new LineageRule(_))
 

@@ -58,13 +58,13 @@ private final class Checking(session: SparkSession, rows: BadRows) {
 
   /** Numbers of operators. Below of equal exchanges they are the same, so that Spark takes these for equal still, and computes one. */
   private final class Numbers {
-    private val given = mutable.ArrayBuffer.empty[Long]
+    private val issued = mutable.ArrayBuffer.empty[Long]
     private var next = 0
 
     def apply(): Long = {
-      if (next == given.size) given += rows.operator()
+      if (next == issued.size) issued += rows.operator()
       next += 1
-      given(next - 1)
+      issued(next - 1)
     }
     def again(): Numbers = {
       next = 0
