@@ -1,6 +1,6 @@
 """A job on two executors, in which a task fails and another one is overtaken by its copy, behind rows that are bad.
 
-    python -m tests.spark.bad_rows_job FOLDER PLACE
+    python -m tests.spark.bad_rows_job MASTER FOLDER PLACE
 
 Prints JSON: the sum and the number of rows, the bad rows that are kept, and what the status counts.
 """
@@ -20,7 +20,6 @@ import spark_regions
 from tests.harness.session import spark_session, status
 
 CONFS = {
-    "spark.master": "local-cluster[2,1,1024]",
     "spark.executor.memory": "512m",
     "spark.speculation": "true",
     "spark.speculation.interval": "100ms",
@@ -31,7 +30,7 @@ CONFS = {
 }
 
 
-def main(folder: str, place: Path) -> None:
+def main(master: str, folder: str, place: Path) -> None:
     def number(text: str) -> int:
         context = TaskContext.get()
         assert context is not None
@@ -44,7 +43,7 @@ def main(folder: str, place: Path) -> None:
             time.sleep(20)
         return int(text)
 
-    with spark_session(place / "store", CONFS) as spark:
+    with spark_session(place / "store", CONFS | {"spark.master": master}) as spark:
         spark.conf.set("spark.regions.control.quarantinePath", str(place / "kept"))
         numbers = spark.read.parquet(folder).select("id", F.udf(number, "long", useArrow=False)("text").alias("n"))
         rows = list(numbers.agg(F.sum("n"), F.count("id")).collect()[0])
@@ -53,4 +52,4 @@ def main(folder: str, place: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main(sys.argv[1], sys.argv[2], Path(sys.argv[3]))

@@ -13,12 +13,14 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.SparkContext
 import org.apache.spark.internal.Logging
 import org.apache.spark.rpc.{RpcCallContext, RpcEnv, ThreadSafeRpcEndpoint}
-import org.apache.spark.scheduler.{SparkListener, SparkListenerJobEnd}
+import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent, SparkListenerJobEnd}
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Cast, EqualTo, Literal}
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation, LogicalPlan}
 import org.apache.spark.sql.catalyst.types.DataTypeUtils
 import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.{SQLExecution, SparkPlan}
 import org.apache.spark.sql.execution.datasources.{DataSource, LogicalRelation}
+import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.regions.{BoundedMap, Guard, RegionsConf, RegionsRuntime}
 import org.apache.spark.sql.types.{StringType, StructType}
@@ -29,6 +31,7 @@ final class BadRows(sc: SparkContext) extends Logging {
   private val operators = new AtomicLong()
   private val known = BoundedMap[Long, mutable.Map[Place, Found]](BadRows.mostQueries)
   private val claimed = BoundedMap[Long, mutable.Map[Place, Int]](BadRows.mostQueries)
+  private val exchanges = BoundedMap[String, mutable.Map[SparkPlan, mutable.ArrayBuffer[Long]]](BadRows.mostQueries)
   private val declined = mutable.Set.empty[String]
   private val folders = mutable.Set.empty[String]
 
@@ -38,6 +41,10 @@ final class BadRows(sc: SparkContext) extends Logging {
     sc.register(created)
     sc.addSparkListener(new SparkListener {
       override def onJobEnd(end: SparkListenerJobEnd): Unit = Guard.run(sc.conf, "the quarantine")(publish())
+      override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
+        case end: SparkListenerSQLExecutionEnd => exchanges.remove(end.executionId.toString)
+        case _ =>
+      }
     })
     sc.env.rpcEnv.setupEndpoint(BadRows.endpoint, new Endpoint(sc.env.rpcEnv))
     used = true
@@ -48,6 +55,17 @@ final class BadRows(sc: SparkContext) extends Logging {
 
   /** A number for one more operator. */
   def operator(): Long = operators.incrementAndGet()
+
+  /**
+   * Numbers of operators below of an exchange, and of each that equals it in the same query.
+   *
+   * @param planned those of a plan that is made before its query runs
+   */
+  def below(exchange: SparkPlan, planned: mutable.Map[SparkPlan, mutable.ArrayBuffer[Long]]): mutable.ArrayBuffer[Long] = {
+    val known = Option(sc.getLocalProperty(SQLExecution.EXECUTION_ID_KEY))
+      .fold(planned)(exchanges.computeIfAbsent(_, _ => mutable.Map.empty))
+    known.synchronized(known.getOrElseUpdate(exchange.canonicalized, mutable.ArrayBuffer.empty))
+  }
 
   def sink(operator: Long, name: String, policy: BadRowPolicy, input: Seq[Attribute], shown: Seq[Attribute],
       sql: SQLConf): BadRowSink = {

@@ -53,22 +53,21 @@ private final class Checking(session: SparkSession, rows: BadRows) {
       plan
     } else visit(plan)
 
-  private var numbers = new Numbers
-  private val below = mutable.Map.empty[SparkPlan, Numbers]
+  private val planned = mutable.Map.empty[SparkPlan, mutable.ArrayBuffer[Long]]
+  private var numbers = new Numbers(mutable.ArrayBuffer.empty)
 
-  /** Numbers of operators. Below of equal exchanges they are the same, so that Spark takes these for equal still, and computes one. */
-  private final class Numbers {
-    private val issued = mutable.ArrayBuffer.empty[Long]
+  /**
+   * Numbers of operators. Below of equal exchanges of a query they are the same, so that Spark takes these for equal still, and
+   * computes one; with adaptive execution it looks at them when they are changed already, and at one at a time.
+   */
+  private final class Numbers(of: => mutable.ArrayBuffer[Long]) {
+    private lazy val issued = of
     private var next = 0
 
-    def apply(): Long = {
+    def apply(): Long = issued.synchronized {
       if (next == issued.size) issued += rows.operator()
       next += 1
       issued(next - 1)
-    }
-    def again(): Numbers = {
-      next = 0
-      this
     }
   }
 
@@ -76,7 +75,7 @@ private final class Checking(session: SparkSession, rows: BadRows) {
     val over = plan match {
       case exchange: Exchange if conf.exchangeReuseEnabled =>
         val outside = numbers
-        numbers = below.getOrElseUpdate(exchange.canonicalized, new Numbers).again()
+        numbers = new Numbers(rows.below(exchange, planned))
         try exchange.mapChildren(visit)
         finally numbers = outside
       case other => other.mapChildren(visit)
@@ -156,7 +155,9 @@ private final class Checking(session: SparkSession, rows: BadRows) {
     val over = if (inputs(plan).exists(Fallible(_))) arguments(plan) else plan
     if (!plan.resultExpressions.exists(Fallible(_))) over
     else {
-      val groups = plan.groupingExpressions.map(_.toAttribute) ++ plan.aggregateAttributes
+      // Of the aggregates Spark expects names here, not bare columns.
+      val groups = plan.groupingExpressions.map(_.toAttribute) ++
+        plan.aggregateAttributes.map(a => Alias(a, a.name)(exprId = a.exprId))
       project(ProjectExec(plan.resultExpressions, changed(over, over.aggregateExpressions, groups)))
     }
   }
