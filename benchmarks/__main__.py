@@ -51,6 +51,7 @@ BENCHMARKS = {
     "skew": "",
     "skew_overhead": "",
     "slow_groups": "queries",
+    "bad_rows": "",
     "skew_simulation": "",
     "ui": "",
     "control": "",
@@ -162,6 +163,10 @@ HEADLINES: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("least_seconds_of_amm", "simulated, anticipatory / least recently used, at best", ""),
         ("most_seconds_of_amm", "the same, at worst", ""),
         ("least_seconds_of_farthest", "with the whole order known, at best", ""),
+    ),
+    "bad_rows": (
+        ("handled_over_plain", "six kinds of rows that may fail and do not, handled / plain", "<= 1.02"),
+        ("quarantined", "bad rows kept, three of each kind", "18"),
     ),
     "batch": (("run_over_one_by_one", "run([8 writes]) / the same one by one", ""),),
     "control": (("milliseconds", "a pause until all tasks stand, ten kinds of work, milliseconds", "300, p99 1000"),),

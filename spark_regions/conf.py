@@ -482,6 +482,42 @@ CONFS: tuple[Conf, ...] = (
         "Whether another engine may also add up floating-point numbers, whose last digits depend on the order of rows.",
     ),
     Conf(
+        "spark.regions.control.onBadRow",
+        "string",
+        "fail",
+        "runtime",
+        "What becomes of a row on which a Python function, a cast, another expression or a parser fails: `fail` (the"
+        " task does, as in plain Spark), `null` (the failed value is null), `skip` (the row is left out) or"
+        " `quarantine` (left out, and kept in a table). With other than `fail`, results are read, but none is stored,"
+        " shared or computed by another engine. See [bad rows](bad_rows.md).",
+        choices=("fail", "null", "skip", "quarantine"),
+    ),
+    Conf(
+        "spark.regions.control.maxBadRows",
+        "int",
+        "",
+        "runtime",
+        "With more bad rows than this a query fails after all. Empty: any number.",
+        minimum=0,
+    ),
+    Conf(
+        "spark.regions.control.quarantinePath",
+        "string",
+        "",
+        "runtime",
+        "Folder for the rows of `onBadRow=quarantine`, as JSON, on any file system that the driver and the executors"
+        " can write. Empty: below `recycle.dir`, one for each namespace.",
+    ),
+    Conf(
+        "spark.regions.control.splitBatches",
+        "bool",
+        "false",
+        "runtime",
+        "Whether `onBadRow` also counts for functions that take many rows at once (pandas and Arrow functions,"
+        " mapInPandas, mapInArrow): after a failure they are called again with parts of the batch, down to single rows."
+        " Right only where what they make of a row depends on that row alone.",
+    ),
+    Conf(
         "spark.regions.price.coreHour",
         "number",
         "",

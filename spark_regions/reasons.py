@@ -96,6 +96,7 @@ _NEVER_STORED = {
     "REPARTITION": "The user asked for this partitioning",
     "RUNTIME_FILTER": "A runtime filter has removed rows that other queries need",
     "SUBQUERY_DECIDED": "The subquery had a decision of its own",
+    "BAD_ROWS": "Rows that fail may be missing from it",
 }
 _MATCHING = {
     "TYPE_MISMATCH": "The stored column has another type",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from spark_regions.spark.activation import configure
+from spark_regions.spark.bad_rows import bad_rows
 from spark_regions.spark.batch import Later, later, run
 from spark_regions.spark.branch_table import Branch, Branches
 from spark_regions.spark.explanation import WhyNot, why_not
@@ -25,6 +26,7 @@ __all__ = [
     "Status",
     "TaskRows",
     "WhyNot",
+    "bad_rows",
     "configure",
     "control",
     "decisions",

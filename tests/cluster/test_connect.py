@@ -27,6 +27,19 @@ spark = SparkSession.builder.getOrCreate()
 print(json.dumps(dict(map(tuple, spark.sql("SELECT * FROM spark_regions_status()").collect()))))
 """
 
+BAD_ROWS = """
+import json
+from pyspark.sql import SparkSession, functions as F
+import spark_regions
+spark = SparkSession.builder.getOrCreate()
+spark.conf.set("spark.regions.control.onBadRow", "quarantine")
+rows = spark.createDataFrame([("1",), ("x",), ("3",)], "text STRING")
+found = [rows.select(F.col("text").cast("int")), rows.select(F.udf(int, "int")("text"))]
+kept = spark_regions.bad_rows(spark)
+rows = [[row[0] for row in frame.collect()] for frame in found]
+print(json.dumps([rows, [row.row["text"] for row in kept.collect()]]))
+"""
+
 
 def client(url: str, *arguments: str) -> str:
     """Standard output of a Python process whose sessions are remote."""
@@ -52,6 +65,7 @@ def test_unchanged_job_through_connect(tmp_path: Path) -> None:
             status = json.loads(client(url, "-c", STATUS).splitlines()[-1])
             assert status["active"] == "true", status
             loads.append(int(status["counter.loads"]))
+        assert json.loads(client(url, "-c", BAD_ROWS).splitlines()[-1]) == [[[1, 3], [1, 3]], ["x", "x"]]
     for number in (1, 2, 3):
         assert differing_reports(tmp_path / "plain", tmp_path / f"run-{number}") == []
     assert loads[2] > loads[1], loads

@@ -51,8 +51,11 @@ def daemon(
 
 
 @contextmanager
-def standalone_cluster(folder: Path, workers: int = 2) -> Iterator[str]:
-    """A master and its workers with one core and 1 GiB each; yields the master's URL."""
+def standalone_cluster(folder: Path, workers: int = 2, apart: bool = False) -> Iterator[str]:
+    """A master and its workers with one core and 1 GiB each; yields the master's URL.
+
+    :param apart: each worker has an address of its own: no copy of a task runs on the host of the task
+    """
     spark_class = str(SPARK_HOME / "bin" / "spark-class")
     deploy = "org.apache.spark.deploy"
     with ExitStack() as stack:
@@ -65,7 +68,8 @@ def standalone_cluster(folder: Path, workers: int = 2) -> Iterator[str]:
         )[1]
         for number in range(workers):
             place = folder / f"worker-{number}"
-            arguments = ["--host", "127.0.0.1", "--webui-port", "0", "-c", "1", "-m", "1g", "-d", str(place), master]
+            host = f"127.0.0.{number + 1 if apart else 1}"
+            arguments = ["--host", host, "--webui-port", "0", "-c", "1", "-m", "1g", "-d", str(place), master]
             stack.enter_context(
                 daemon(
                     [spark_class, f"{deploy}.worker.Worker", *arguments],

@@ -17,6 +17,7 @@ private[regions] trait ShimPlans {
 
   def outerAttrs(subquery: SubqueryExpression): Seq[Expression] = subquery.getOuterAttrs
   def evalMode(sum: Sum): EvalMode.Value = sum.evalContext.evalMode
+  def evalMode(arithmetic: BinaryArithmetic): EvalMode.Value = arithmetic.evalMode
 
   /** The sum that has the average's state, as the analyzer makes it. */
   def sumOf(average: Average): Sum = {

@@ -81,6 +81,7 @@ object RegionsConf {
   val recycleStrategy: ConfigEntry[String] = named("recycle.strategy")
   val recycleWindow: ConfigEntry[Int] = named("recycle.window")
   val recycleFirstUseOverhead: ConfigEntry[Double] = named("recycle.firstUseOverhead")
+  val recycleNamespace: ConfigEntry[String] = named("recycle.namespace")
   val recycleFloatAggregates: ConfigEntry[Boolean] = named("recycle.floatAggregates")
   val recycleRowOrder: ConfigEntry[String] = named("recycle.rowOrder")
   val sourcesVerify: ConfigEntry[String] = named("sources.verify")
@@ -103,6 +104,10 @@ object RegionsConf {
   val persistMaxBytes: ConfigEntry[Option[Long]] = named("persist.maxBytes")
   val controlEnabled: ConfigEntry[Boolean] = named("control.enabled")
   val controlPauseTimeout: ConfigEntry[Long] = named("control.pauseTimeout")
+  val onBadRow: ConfigEntry[String] = named("control.onBadRow")
+  val maxBadRows: ConfigEntry[Option[Int]] = named("control.maxBadRows")
+  val quarantinePath: ConfigEntry[String] = named("control.quarantinePath")
+  val splitBatches: ConfigEntry[Boolean] = named("control.splitBatches")
   val explainFormat: ConfigEntry[String] = named("explain.format")
   val uiEnabled: ConfigEntry[Boolean] = named("ui.enabled")
 

@@ -11,6 +11,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan, SparkStrategy}
 import org.apache.spark.sql.regions.control.ProbeRule
+import org.apache.spark.sql.regions.control.badrows.{BadRows, BadRowsRule, HeldRowsRule}
 import org.apache.spark.sql.regions.exec.RegionsStrategy
 import org.apache.spark.sql.regions.rules.{LineageRule, SharedDataFramesRule}
 import org.apache.spark.sql.regions.skew.SkewRule
@@ -23,7 +24,8 @@ import org.apache.spark.sql.types.StringType
  * {{{
  *   analyzed plan
  *     │  normalizationRules   once per executed query, before the look-up in Spark's cache: nothing is pruned yet;
- *     │                       a DataFrame of the user's still looks as it did in earlier queries
+ *     │                       a DataFrame of the user's still looks as it did in earlier queries; rows that may fail are
+ *     │                       kept from the optimizer, which would compute with what the driver has
  *     ▼
  *   optimizer: pruning, push-down
  *     │  preCBORules          once per optimized plan: filters and columns are where they belong, Python UDFs and
@@ -39,8 +41,8 @@ import org.apache.spark.sql.types.StringType
  *     ▼
  *   adaptive execution, for each stage whose inputs are written
  *     │  queryStageRules      after Spark's own: tasks of a skewed stage are arranged otherwise
- *     │  columnarRules        the rows of a shuffle that it is about to write are counted by partition; probes above
- *     │                       operators, if control is on, also without adaptive execution
+ *     │  columnarRules        rows that fail are caught; the rows of a shuffle that it is about to write are counted by partition; probes
+ *     │                       above operators, if control is on; also without adaptive execution
  *     ▼
  *   execution                 RegionsRuntime's listeners; not registered here, since they belong to the context
  * }}}
@@ -85,7 +87,7 @@ object RegionsExtensions {
 
   // ---- The list ----------------------------------------------------------------------------------------------------
 
-  val normalizationRules: Seq[SparkSession => Rule[LogicalPlan]] = Seq(new SharedDataFramesRule(_))
+  val normalizationRules: Seq[SparkSession => Rule[LogicalPlan]] = Seq(new SharedDataFramesRule(_), new HeldRowsRule(_))
 
   val preCBORules: Seq[SparkSession => Rule[LogicalPlan]] = Seq(new LineageRule(_))
 
@@ -100,6 +102,10 @@ object RegionsExtensions {
   }
 
   val columnarRules: Seq[SparkSession => ColumnarRule] = Seq(
+    {
+      case session: classic.SparkSession => BadRowsRule.of(session)
+      case _ => InactiveColumnar
+    },
     {
       case session: classic.SparkSession => SkewRule.ofRows(session)
       case _ => InactiveColumnar
@@ -134,6 +140,22 @@ object RegionsExtensions {
           val savings = runtime.events.savings
           DecisionsTable(
             runtime.decisions.last(Int.MaxValue).map(savings.measured), savings.execution, savings.ran, savings.outcome)
+        }
+      }),
+    (
+      FunctionIdentifier("spark_regions_bad_rows"),
+      new ExpressionInfo(
+        classOf[RegionsExtensions].getName,
+        null,
+        "spark_regions_bad_rows",
+        "_FUNC_() - The rows of this application that failed and are kept, each with its error.",
+        ""
+      ),
+      (arguments: Seq[Expression]) => {
+        require(arguments.isEmpty, "spark_regions_bad_rows takes no arguments")
+        SparkSession.active match {
+          case session: classic.SparkSession => BadRows.table(session)
+          case other => throw new IllegalStateException(s"unexpected session class ${other.getClass.getName}")
         }
       })
   )

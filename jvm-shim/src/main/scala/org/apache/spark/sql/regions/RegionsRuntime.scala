@@ -17,6 +17,7 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.classic
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.regions.control.badrows.BadRows
 import org.apache.spark.sql.regions.bridge.{AdaptiveDeadline, PlannerClient, PlannerPython, PlannerSettings}
 import org.apache.spark.sql.regions.control.ControlDriver
 import org.apache.spark.sql.regions.platforms.{EngineClient, EngineProcess, EngineSettings, Engines}
@@ -68,12 +69,13 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
     ))
 
   /** Whether parts of a query can be for another engine; a planner that is not up yet may say so. */
-  def anyEngine(conf: SQLConf): Boolean = engines.refusal.isEmpty && (conf.getConf(RegionsConf.platforms) match {
+  def anyEngine(conf: SQLConf): Boolean = engines.refusal.isEmpty && !BadRows.handled(conf) && (conf.getConf(RegionsConf.platforms) match {
     case "off" => false
     case "auto" => client.engines.forall(_.nonEmpty)
     case _ => true
   })
   val metrics = new RegionsSource(counters, events.savings, state, () => events.dropped)
+  val badRows = new BadRows(sc)
   val stageTimes = new StageTimes(1000)
   val stageLoads = new StageLoads(1000)
   private val keys = new UnknownKeys
@@ -169,6 +171,7 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
       "engine.seconds" -> engine.seconds.toString,
       "engine.rows" -> engine.rows.toString,
       "engine.bytes" -> engine.bytes.toString,
+      "badRows" -> badRows.count.toString,
       "unknownKeys" -> keys.messages.mkString(" ")
     )
     settled ++ counters.snapshot.map { case (name, count) => s"counter.$name" -> count.toString }
@@ -193,6 +196,7 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
     if (!closed) {
       closed = true
       ControlDriver.stop()
+      Guard.run(sc.conf, "the quarantine")(badRows.close())
       verifier.close()
       recycling.close()
       engines.close()

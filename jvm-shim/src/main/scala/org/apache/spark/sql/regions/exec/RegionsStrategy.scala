@@ -9,9 +9,10 @@ import org.apache.spark.sql.execution.columnar.{InMemoryRelation, InMemoryTableS
 import org.apache.spark.sql.execution.command.DataWritingCommandExec
 import org.apache.spark.sql.execution.datasources.WriteFilesExec
 import org.apache.spark.sql.execution.exchange.{REPARTITION_BY_COL, ShuffleExchangeExec}
+import org.apache.spark.sql.regions.control.badrows.HeldRows
 
 /**
- * Plans [[Tee]], [[SharedSubplan]], [[MaterializedRead]], [[MaterializedRelation]], [[EngineRelation]], and writes that are [[RecordedWrite recorded]]. It checks no entry: adaptive execution plans again and again,
+ * Plans [[Tee]], [[SharedSubplan]], [[MaterializedRead]], [[MaterializedRelation]], [[EngineRelation]], [[HeldRows]], and writes that are [[RecordedWrite recorded]]. It checks no entry: adaptive execution plans again and again,
  * and every execution checks anyway.
  */
 case class RegionsStrategy(session: SparkSession) extends SparkStrategy {
@@ -46,6 +47,8 @@ case class RegionsStrategy(session: SparkSession) extends SparkStrategy {
       }
       val same = projects.size == output.size && projects.zip(output).forall { case (p, a) => p == a }
       (if (same) filtered else ProjectExec(projects, filtered)) :: Nil
+
+    case HeldRows(child) => planLater(child) :: Nil
 
     case engine: EngineRelation =>
       EngineScanExec(engine.columns, engine.values, engine.statement, engine.limit) :: Nil

@@ -16,10 +16,14 @@ private[rules] object CachedPlan {
 
   private val tag = TreeNodeTag[Known]("spark_regions.cached")
 
-  /** Whether a plan will be cached is not known when it is signed. */
-  def leave(session: SparkSession, root: LogicalPlan, signed: SignedQuery): Unit = signed.rootForm match {
-    case Some(form) => root.setTagValue(tag, Known(form, signed.places.held(0), ResultConfs.seed(session)))
-    case None => root.unsetTagValue(tag)
+  /**
+   * Whether a plan will be cached is not known when it is signed.
+   *
+   * @param whole no row is left out that fails
+   */
+  def leave(session: SparkSession, root: LogicalPlan, signed: SignedQuery, whole: Boolean): Unit = signed.rootForm match {
+    case Some(form) if whole => root.setTagValue(tag, Known(form, signed.places.held(0), ResultConfs.seed(session)))
+    case _ => root.unsetTagValue(tag)
   }
 
   def form(session: SparkSession, cached: InMemoryRelation, floatAggregates: Boolean): Form = {

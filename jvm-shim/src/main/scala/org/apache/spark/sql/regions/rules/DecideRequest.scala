@@ -4,6 +4,7 @@ import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.datasources.{InsertIntoHadoopFsRelationCommand, LogicalRelation, WriteFiles}
 import org.apache.spark.sql.regions._
+import org.apache.spark.sql.regions.control.badrows.BadRows
 import org.apache.spark.sql.regions.exec.{SharedSubplan, StorableTypes}
 import org.apache.spark.sql.regions.platforms.TypedPlan
 
@@ -31,11 +32,13 @@ private[rules] object DecideRequest {
       shape: Option[wire.QueryShape] = None): wire.Decide = {
     val conf = session.sessionState.conf
     val sources = shared.filter(_.weaker).flatMap(p => below(signed, signed.nodes(p.node))).toSet
+    // Rows may have been left out: what is computed here is read by this query alone.
+    val whole = !BadRows.handled(conf)
     wire.Decide(
       query,
       wire.SignedQuery(
         signed.nodes.map(n =>
-          node(n).copy(
+          node(n, whole).copy(
             grown = grown.getOrElse(n.id, Nil),
             sourceRows = if (sources(n.id)) relationRows(session, n) else None)),
         root = 0,
@@ -51,13 +54,13 @@ private[rules] object DecideRequest {
         maxBytes = conf.getConf(RegionsConf.recycleMaxBytes),
         ttlSeconds = conf.getConf(RegionsConf.recycleTtl).toDouble,
         recycle = conf.getConf(RegionsConf.recycleEnabled),
-        persist = conf.getConf(RegionsConf.persistEnabled),
+        persist = whole && conf.getConf(RegionsConf.persistEnabled),
         persistMaxBytes = runtime.recycling.persistMaxBytes(session),
         window = conf.getConf(RegionsConf.recycleWindow),
         firstUseOverhead = conf.getConf(RegionsConf.recycleFirstUseOverhead),
-        sharing = conf.getConf(RegionsConf.sharingEnabled),
+        sharing = whole && conf.getConf(RegionsConf.sharingEnabled),
         workflow = conf.getConf(RegionsConf.workflowEnabled),
-        verify = conf.getConf(RegionsConf.verifyFraction),
+        verify = if (whole) conf.getConf(RegionsConf.verifyFraction) else 0,
         platforms = conf.getConf(RegionsConf.platforms),
         platformsMaxInputBytes = conf.getConf(RegionsConf.platformsMaxInputBytes),
         platformsMaxResultBytes = conf.getConf(RegionsConf.platformsMaxResultBytes),
@@ -107,7 +110,7 @@ private[rules] object DecideRequest {
     p.weaker
   )
 
-  private def node(n: SignedNode): wire.PlanNode = {
+  private def node(n: SignedNode, whole: Boolean): wire.PlanNode = {
     val common = wire.PlanNode(
       n.id,
       n.operator,
@@ -118,6 +121,7 @@ private[rules] object DecideRequest {
     n.signature.filterOrElse(_ => n.notStorable.isEmpty || n.onePlaceOfSeveral, n.notStorable.get) match {
       case Right(s) =>
         val own = n.notStorable.orElse(source(n)).orElse(StorableTypes.refusal(n.plan.schema))
+          .orElse(Option.unless(whole)(Refusal("BAD_ROWS")))
         // A node that may be stored, too, and is served by its very rows only.
         val refusal = if (n.asItIs) Some(Refusal("REPEATED_FLOAT_AGGREGATE")) else own
         common.copy(

@@ -10,6 +10,7 @@ import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.classic
 import org.apache.spark.sql.regions._
+import org.apache.spark.sql.regions.control.badrows.BadRows
 import org.apache.spark.sql.regions.exec.{MaterializedRead, RecordedWrite, SharedSubplan, Stores, Tee}
 import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.regions.platforms.TypedPlan
@@ -78,7 +79,13 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
 
   /** Whether the query runs; what is only explained does not. */
   private val inside = session.sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY) != null
-  private val frames = if (subquery) Nil else SharedDataFrames.taken()
+
+  /** Rows that fail end the query, so that the rows it gives are all of them. */
+  private val whole = !BadRows.handled(conf)
+  private val frames = {
+    val taken = if (subquery) Nil else SharedDataFrames.taken()
+    if (whole) taken else Nil
+  }
 
   def apply(plan: LogicalPlan): LogicalPlan = {
     val waited = runtime.verifier.await()
@@ -124,7 +131,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
 
   /** What the root was signed as, for whoever meets it as a part. */
   private def leave(root: LogicalPlan, signed: SignedQuery): Unit =
-    if (subquery) SubquerySignature.leave(root, signed) else CachedPlan.leave(session, root, signed)
+    if (subquery) SubquerySignature.leave(root, signed) else CachedPlan.leave(session, root, signed, whole)
 
   /** For another engine, where there is one; without it a query is decided on as before. */
   private def typedPlan(signed: SignedQuery, order: RowOrder): Option[TypedPlan] =
@@ -227,7 +234,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
   }
 
   private def repeatedIn(signed: SignedQuery, order: RowOrder): Seq[RepeatedSubplan] =
-    if (!conf.getConf(RegionsConf.sharingEnabled)) Nil
+    if (!whole || !conf.getConf(RegionsConf.sharingEnabled)) Nil
     else {
       val (found, refused) = new RepeatedSubplans(signed, runtime.recycling.sign(session, _))()
       refused.foreach { case (node, why) => notes.decline(node, signed.nodes(node).operator, why) }
@@ -240,7 +247,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
     }
 
   private def recorded(plan: LogicalPlan, signed: SignedQuery): Unit =
-    if (conf.getConf(RegionsConf.sourcesWritten) && conf.getConf(RegionsConf.mode) == "apply")
+    if (whole && conf.getConf(RegionsConf.sourcesWritten) && conf.getConf(RegionsConf.mode) == "apply")
       WriteIdentity.of(session, query, signed, runtime.recycling.signExactly(session, plan, signed)).foreach {
         case Right(write) =>
           plan.setTagValue(RecordedWrite.tag, write)
@@ -249,7 +256,12 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
           notes.decline(0, signed.nodes.head.operator, Refusal("NOT_REGISTERED", s"${why.code}: ${why.detail}"))
       }
 
-  private def noteRefusals(signed: SignedQuery): Unit = signed.nodes.foreach { node =>
+  private def noteRefusals(signed: SignedQuery): Unit = {
+    if (!whole) notes.decline(0, signed.nodes.head.operator, Refusal("BAD_ROWS"))
+    signed.nodes.foreach(noteRefusal)
+  }
+
+  private def noteRefusal(node: SignedNode): Unit = {
     node.signature.left.foreach { refusal =>
       if (refusal.code != "CHILD_REFUSED" && !Deciding.ours(node.plan))
         notes.decline(node.id, node.operator, refusal)

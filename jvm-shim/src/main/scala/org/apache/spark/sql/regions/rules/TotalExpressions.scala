@@ -8,11 +8,12 @@ import org.apache.spark.sql.types._
  * Expressions that raise no error on any row, so that they may be evaluated on rows that plain Spark would not have evaluated
  * them on. A list of those that are known not to: under ANSI rules most functions can fail.
  */
-private[rules] object TotalExpressions {
+private[regions] object TotalExpressions {
   def apply(expression: Expression): Boolean = expression.deterministic && own(expression) &&
     expression.children.forall(apply)
 
-  private def own(expression: Expression): Boolean = expression match {
+  /** Whether the expression raises no error itself, whatever its inputs do. */
+  def own(expression: Expression): Boolean = expression match {
     case _: Attribute | _: Literal | _: Alias | _: SortOrder => true
     case _: And | _: Or | _: Not | _: IsNull | _: IsNotNull | _: Coalesce | _: If | _: CaseWhen => true
     case _: BinaryComparison | _: In | _: InSet => true

@@ -1,0 +1,57 @@
+package org.apache.spark.sql.regions.control.badrows
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateFunction
+import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero
+import org.apache.spark.sql.regions.SparkMinor
+import org.apache.spark.sql.regions.rules.TotalExpressions
+import org.apache.spark.sql.types._
+
+/** Which expressions may fail on a row, and such expressions with their failures caught. */
+private[badrows] object Fallible {
+
+  /** It or one below it may fail where it stands. */
+  def apply(expression: Expression): Boolean = own(expression) || (!closed(expression) && expression.children.exists(apply))
+
+  /**
+   * With null in the place of each value that cannot be computed. A function of higher order is caught as a whole: what is
+   * inside of it sees elements, not rows.
+   */
+  def caught(expression: Expression, sink: BadRowSink): Expression =
+    if (!apply(expression)) expression
+    else if (expression.isInstanceOf[HigherOrderFunction]) Caught(expression)(sink, Caught.shown(expression))
+    else {
+      val inner = expression.mapChildren(caught(_, sink))
+      if (own(expression)) Caught(inner)(sink, Caught.shown(expression)) else inner
+    }
+
+  /** The same where its type allows for null; None where it does not. */
+  def nulled(expression: Expression, sink: BadRowSink): Option[Expression] =
+    Some(caught(expression, sink)).filter(to => to.nullable == expression.nullable && to.dataType == expression.dataType)
+
+  /** Evaluated elsewhere, or what fails in it is caught already. */
+  private def closed(expression: Expression): Boolean = expression match {
+    case _: PythonUDF | _: PlanExpression[_] | _: TryEval | _: Caught | _: Unfailed | _: AggregateFunction => true
+    case _: Generator | _: LambdaFunction => true
+    case _ => false
+  }
+
+  private def own(expression: Expression): Boolean = expression match {
+    case function: HigherOrderFunction => function.functions.exists(_.exists(own)) || function.arguments.exists(apply)
+    case _ if closed(expression) || TotalExpressions.own(expression) => false
+    case _: LeafExpression | _: Unevaluable | _: NamedExpression => false
+    case cast: Cast => cast.evalMode == EvalMode.ANSI && !cast.dataType.isInstanceOf[StringType]
+    case division: DivModLike => SparkMinor.evalMode(division) == EvalMode.ANSI
+    case arithmetic: BinaryArithmetic => SparkMinor.evalMode(arithmetic) == EvalMode.ANSI && !floating(arithmetic.dataType)
+    case minus: UnaryMinus => minus.failOnError && !floating(minus.dataType)
+    case abs: Abs => abs.failOnError && !floating(abs.dataType)
+    case item: GetArrayItem => item.failOnError
+    case _: GetMapValue | _: UnscaledValue | _: HashExpression[_] | _: GetDateField | _: DateAdd | _: DateSub | _: DateDiff => false
+    case _: StringSplit | _: RegExpReplace | _: StringRegexExpression => !expression.children.tail.forall(_.foldable)
+    case _: Greatest | _: Least | _: IsNaN | _: NaNvl | _: KnownNullable | _: KnownNotNull | _: NormalizeNaNAndZero => false
+    case _: KnownFloatingPointNormalized | _: Size | _: CreateArray | _: UnaryMathExpression | _: String2TrimExpression => false
+    case _ => true
+  }
+
+  private def floating(dataType: DataType): Boolean = dataType == FloatType || dataType == DoubleType
+}
