@@ -38,7 +38,6 @@ def parsed(text: str) -> int:
     return sum(int(digit) for digit in text.split("-"))
 
 
-@F.pandas_udf("long")
 def parsed_column(text: pd.Series) -> pd.Series:
     return text.str.slice(0, 3).astype("int64")
 
@@ -59,7 +58,10 @@ JOBS: dict[str, Callable[[SparkSession, Path, str], DataFrame]] = {
     "python_arrow": lambda session, folder, kind: table(session, folder, kind).select(
         "id", F.udf(parsed, "long", useArrow=True)("text").alias("n")
     ),
-    "pandas": lambda session, folder, kind: table(session, folder, kind).select("id", parsed_column("text").alias("n")),
+    "pandas": lambda session, folder, kind: table(session, folder, kind).select(
+        "id",
+        F.pandas_udf(parsed_column, "long")("text").alias("n"),  # type: ignore[attr-defined]
+    ),
     "map_in_pandas": lambda session, folder, kind: (
         table(session, folder, kind).select("id", "text").mapInPandas(parsed_table, "id long, n long")
     ),

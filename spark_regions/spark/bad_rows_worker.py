@@ -74,9 +74,9 @@ class Reports:
         report = {
             "row": row,
             "function": self.function,
-            "error": f"{type(error).__name__}: {error}"[:MOST],
+            "error": f"{type(error).__name__}: {text_of(error, str)}"[:MOST],
             "trace": "".join(traceback.format_exception(error))[-MOST:],
-            "values": {str(name): repr(value)[:MOST] for name, value in named.items()},
+            "values": {str(name): text_of(value, repr) for name, value in named.items()},
         }
         text = json.dumps(report).encode()
         file = os.open(self.path, os.O_RDWR)
@@ -87,6 +87,14 @@ class Reports:
             os.pwrite(file, struct.pack("<q", end + len(written)), 0)
         finally:
             os.close(file)
+
+
+def text_of(value: Any, by: Callable[[Any], str]) -> str:
+    """A value's own text, if it has one: it may be why the function failed."""
+    try:
+        return by(value)[:MOST]
+    except Exception as error:
+        return f"<{type(value).__name__}, which has no text: {type(error).__name__}>"
 
 
 def by_row(function: Function, failed: Function, arity: int) -> Function:

@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -346,9 +346,10 @@ def test_parsers(spark: SparkSession, folder: Path, tmp_path: Path, kind: str) -
 
 
 def test_functions_of_batches(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
-    @F.pandas_udf("long")
-    def numbers(text: pd.Series) -> pd.Series:
+    def number(text: pd.Series) -> pd.Series:
         return text.astype("int64")
+
+    numbers = F.pandas_udf(number, "long")  # type: ignore[attr-defined]
 
     def table(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         for batch in batches:
@@ -358,10 +359,11 @@ def test_functions_of_batches(spark: SparkSession, folder: Path, tmp_path: Path)
     whole = handling(spark, tmp_path)
     for by in (session, whole):
         by.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "700")
-    for name, apply in {
+    applied: dict[str, Callable[[DataFrame], DataFrame]] = {
         "pandas": lambda rows: rows.select("id", numbers("text").alias("number")),
         "map": lambda rows: rows.mapInPandas(table, "id long, text string, number long").select("id", "number"),
-    }.items():
+    }
+    for name, apply in applied.items():
         before = spark_regions.bad_rows(session).count()
         found = apply(session.read.parquet(str(folder / "parquet"))).orderBy("id").collect()
         assert [tuple(row) for row in found] == [(number, number) for number in GOOD], name

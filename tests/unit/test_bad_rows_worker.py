@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from spark_regions.spark.bad_rows_worker import by_batch, by_batch_of_table, by_row
+from spark_regions.spark.bad_rows_worker import MOST, by_batch, by_batch_of_table, by_row, text_of
 
 
 class Failures(list[tuple[Any, ...]]):
@@ -31,6 +31,15 @@ def test_a_worker_without_memory_ends() -> None:
     for call in (by_row(full, Failures(), 1), by_batch(full, Failures(), None)):
         with pytest.raises(MemoryError):
             call(pd.Series([1]))
+
+
+def test_a_value_without_text_is_told_of() -> None:
+    class Broken:
+        def __repr__(self) -> str:
+            raise KeyError("none")
+
+    assert text_of(Broken(), repr) == "<Broken, which has no text: KeyError>"
+    assert text_of("x" * 9999, str) == "x" * MOST
 
 
 def test_a_batch_without_rows_has_no_culprit() -> None:

@@ -69,11 +69,12 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
     ))
 
   /** Whether parts of a query can be for another engine; a planner that is not up yet may say so. */
-  def anyEngine(conf: SQLConf): Boolean = engines.refusal.isEmpty && !BadRows.handled(conf) && (conf.getConf(RegionsConf.platforms) match {
-    case "off" => false
-    case "auto" => client.engines.forall(_.nonEmpty)
-    case _ => true
-  })
+  def anyEngine(conf: SQLConf): Boolean =
+    engines.refusal.isEmpty && !BadRows.handled(conf) && (conf.getConf(RegionsConf.platforms) match {
+      case "off" => false
+      case "auto" => client.engines.forall(_.nonEmpty)
+      case _ => true
+    })
   val metrics = new RegionsSource(counters, events.savings, state, () => events.dropped)
   val badRows = new BadRows(sc)
   val stageTimes = new StageTimes(1000)

@@ -21,10 +21,11 @@ private[rules] object CachedPlan {
    *
    * @param whole no row is left out that fails
    */
-  def leave(session: SparkSession, root: LogicalPlan, signed: SignedQuery, whole: Boolean): Unit = signed.rootForm match {
-    case Some(form) if whole => root.setTagValue(tag, Known(form, signed.places.held(0), ResultConfs.seed(session)))
-    case _ => root.unsetTagValue(tag)
-  }
+  def leave(session: SparkSession, root: LogicalPlan, signed: SignedQuery, whole: Boolean): Unit =
+    signed.rootForm match {
+      case Some(form) if whole => root.setTagValue(tag, Known(form, signed.places.held(0), ResultConfs.seed(session)))
+      case _ => root.unsetTagValue(tag)
+    }
 
   def form(session: SparkSession, cached: InMemoryRelation, floatAggregates: Boolean): Form = {
     val known = optimized(cached.cacheBuilder.cachedPlan).flatMap(_.getTagValue(tag)).getOrElse(Refused("USER_CACHED"))

@@ -114,7 +114,8 @@ final class BadRowSink(
 
     def add(bad: BadRow): Unit = {
       rows += 1
-      if (policy.most.exists(rows > _)) tooMany(s"$rows", s"the last one: ${bad.error.linesIterator.nextOption().getOrElse("")}")
+      if (policy.most.exists(rows > _))
+        tooMany(s"$rows", s"the last one: ${bad.error.linesIterator.nextOption().getOrElse("")}")
       if (policy.keeps) writing {
         if (out == null) {
           path = new Path(s"${policy.folder}/$pendingFolder/$application-$execution-$operator-" +
@@ -188,7 +189,9 @@ private[badrows] object BadRowSink {
 
   def unwritable(folder: String, which: String, error: Throwable): SparkException = new SparkException(
     s"Found ${if (error == null) "nothing that can be written" else error.toString} for bad rows in $folder, " +
-      s"expected a folder $which. Hint: spark.regions.control.quarantinePath", error)
+      s"expected a folder $which. Hint: spark.regions.control.quarantinePath",
+    error
+  )
 
   /** Whether an error says something of the values that it was raised on. */
   def ofRow(thrown: Exception): Boolean = thrown match {
@@ -196,7 +199,8 @@ private[badrows] object BadRowSink {
       val condition = known.getCondition
       NonFatal(thrown) && condition != null && !known.isInternalError && !condition.startsWith("INCONSISTENT_BEHAVIOR")
     // Of a number, a pattern, an argument, a date: some functions let Java's own errors pass.
-    case _: ArithmeticException | _: IllegalArgumentException | _: IndexOutOfBoundsException | _: DateTimeException => true
+    case _: ArithmeticException | _: IllegalArgumentException | _: IndexOutOfBoundsException | _: DateTimeException =>
+      true
     case _ => false
   }
 }

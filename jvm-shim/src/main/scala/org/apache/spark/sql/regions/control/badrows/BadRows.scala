@@ -39,13 +39,14 @@ final class BadRows(sc: SparkContext) extends Logging {
   private lazy val found: CollectionAccumulator[Found] = {
     val created = new CollectionAccumulator[Found]
     sc.register(created)
-    sc.addSparkListener(new SparkListener {
-      override def onJobEnd(end: SparkListenerJobEnd): Unit = Guard.run(sc.conf, "the quarantine")(publish())
-      override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
-        case end: SparkListenerSQLExecutionEnd => exchanges.remove(end.executionId.toString)
-        case _ =>
-      }
-    })
+    sc.addSparkListener(
+      new SparkListener {
+        override def onJobEnd(end: SparkListenerJobEnd): Unit = Guard.run(sc.conf, "the quarantine")(publish())
+        override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
+          case end: SparkListenerSQLExecutionEnd => exchanges.remove(end.executionId.toString)
+          case _ =>
+        }
+      })
     sc.env.rpcEnv.setupEndpoint(BadRows.endpoint, new Endpoint(sc.env.rpcEnv))
     used = true
     created
@@ -61,13 +62,20 @@ final class BadRows(sc: SparkContext) extends Logging {
    *
    * @param planned those of a plan that is made before its query runs
    */
-  def below(exchange: SparkPlan, planned: mutable.Map[SparkPlan, mutable.ArrayBuffer[Long]]): mutable.ArrayBuffer[Long] = {
+  def below(
+      exchange: SparkPlan,
+      planned: mutable.Map[SparkPlan, mutable.ArrayBuffer[Long]]): mutable.ArrayBuffer[Long] = {
     val known = Option(sc.getLocalProperty(SQLExecution.EXECUTION_ID_KEY))
       .fold(planned)(exchanges.computeIfAbsent(_, _ => mutable.Map.empty))
     known.synchronized(known.getOrElseUpdate(exchange.canonicalized, mutable.ArrayBuffer.empty))
   }
 
-  def sink(operator: Long, name: String, policy: BadRowPolicy, input: Seq[Attribute], shown: Seq[Attribute],
+  def sink(
+      operator: Long,
+      name: String,
+      policy: BadRowPolicy,
+      input: Seq[Attribute],
+      shown: Seq[Attribute],
       sql: SQLConf): BadRowSink = {
     val positions = shown.filter(a => Cast.canCast(a.dataType, StringType))
       .map(a => input.indexWhere(_.exprId == a.exprId)).filter(_ >= 0)
@@ -90,7 +98,8 @@ final class BadRows(sc: SparkContext) extends Logging {
   private def pending(folder: String) = new Path(s"$folder/${BadRowSink.pendingFolder}")
 
   /** Rows that failed in tasks which ended well, in all queries. */
-  def count: Long = if (!used) 0 else {
+  def count: Long = if (!used) 0
+  else {
     publish()
     known.synchronized(known.values.asScala.flatMap(_.values).map(_.rows.toLong).sum)
   }

@@ -84,7 +84,8 @@ private final class Checking(session: SparkSession, rows: BadRows) {
   }
 
   private def linked(from: SparkPlan, to: SparkPlan): SparkPlan = {
-    if (to ne from) from.logicalLink.foreach(link => to.foreach { made =>
+    if (to ne from) from.logicalLink.foreach(link =>
+      to.foreach { made =>
         if (made.logicalLink.isEmpty) made.setTagValue(SparkPlan.LOGICAL_PLAN_INHERITED_TAG, link)
       })
     to
@@ -180,7 +181,10 @@ private final class Checking(session: SparkSession, rows: BadRows) {
     }
   }
 
-  private def changed(plan: BaseAggregateExec, calls: Seq[AggregateExpression], results: Seq[NamedExpression]): BaseAggregateExec =
+  private def changed(
+      plan: BaseAggregateExec,
+      calls: Seq[AggregateExpression],
+      results: Seq[NamedExpression]): BaseAggregateExec =
     plan match {
       case hash: HashAggregateExec => hash.copy(aggregateExpressions = calls, resultExpressions = results)
       case objects: ObjectHashAggregateExec => objects.copy(aggregateExpressions = calls, resultExpressions = results)
@@ -188,7 +192,8 @@ private final class Checking(session: SparkSession, rows: BadRows) {
     }
 
   private def generate(plan: GenerateExec): SparkPlan = {
-    def over(argument: Expression => Expression): Generator = plan.generator.mapChildren(argument).asInstanceOf[Generator]
+    def over(argument: Expression => Expression): Generator =
+      plan.generator.mapChildren(argument).asInstanceOf[Generator]
     if (policy.nulls) {
       val told = sink(plan.nodeName, plan.child.output, plan.references)
       plan.copy(generator = over(nulled(plan, _, told)))
@@ -228,7 +233,8 @@ private final class Checking(session: SparkSession, rows: BadRows) {
       val told = sink(plan.nodeName, plan.child.output, plan.references)
       val kind = if (single) "row" else "batch"
       def argument(expression: Expression): Expression = expression match {
-        case udf: PythonUDF => wrapped(udf.withNewChildren(udf.children.map(argument)).asInstanceOf[PythonUDF], kind, told)
+        case udf: PythonUDF =>
+          wrapped(udf.withNewChildren(udf.children.map(argument)).asInstanceOf[PythonUDF], kind, told)
         case named: NamedArgumentExpression => named.copy(value = argument(named.value))
         case other if policy.nulls => nulled(plan, other, told)
         case other => lifted(other)
@@ -262,13 +268,16 @@ private final class Checking(session: SparkSession, rows: BadRows) {
       val positional = !udf.children.exists(_.isInstanceOf[NamedArgumentExpression])
       val settings = Map("operator" -> told.operator.toString, "function" -> udf.name, "kind" -> kind,
         "arity" -> (if (positional) udf.children.size else -1))
-      udf.copy(func = function.copy(command =
-        WorkerCommand.wrapped(function.command.toArray, settings).toIndexedSeq))
+      udf.copy(
+        func = function.copy(
+          command =
+            WorkerCommand.wrapped(function.command.toArray, settings).toIndexedSeq))
     case _ => udf
   }
 
   private def failsFast(scan: FileSourceScanExec): Boolean = {
-    CaseInsensitiveMap(scan.relation.options).get("mode").exists(_.equalsIgnoreCase("FAILFAST")) && (scan.relation.fileFormat match {
+    CaseInsensitiveMap(scan.relation.options).get("mode").exists(
+      _.equalsIgnoreCase("FAILFAST")) && (scan.relation.fileFormat match {
       case _: CSVFileFormat => true
       case _: JsonFileFormat => true
       case _ => false

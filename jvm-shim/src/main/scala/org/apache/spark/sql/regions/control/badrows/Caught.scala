@@ -135,7 +135,8 @@ private object Reporting {
   /** Of the row whose values are in `values`. */
   def code(sink: String, values: Seq[ExprCode], types: Seq[DataType]): Block = {
     val boxed = values.zip(types).map { case (value, dataType) =>
-      val plain = if (CodeGenerator.isPrimitiveType(dataType)) s"${CodeGenerator.boxedType(dataType)}.valueOf(${value.value})"
+      val plain = if (CodeGenerator.isPrimitiveType(dataType))
+        s"${CodeGenerator.boxedType(dataType)}.valueOf(${value.value})"
       else s"${value.value}"
       s"${value.isNull} ? null : (Object) $plain"
     }

@@ -30,7 +30,8 @@ final case class CheckedProjectExec(projectList: Seq[NamedExpression], child: Sp
       else {
         val found = ctx.subexpressionEliminationForWholeStageCodegen(bound)
         val codes = ctx.withSubExprEliminationExprs(found.states)(bound.map(_.genCode(ctx)))
-        (evaluateVariables(found.exprCodesNeedEvaluate) + ctx.evaluateSubExprEliminationState(found.states.values), codes)
+        (evaluateVariables(found.exprCodesNeedEvaluate) + ctx.evaluateSubExprEliminationState(found.states.values),
+          codes)
       }
     val evaluated = evaluateVariables(results)
     val told = ctx.addReferenceObj("badRows", sink)

@@ -11,7 +11,8 @@ import org.apache.spark.sql.types._
 private[badrows] object Fallible {
 
   /** It or one below it may fail where it stands. */
-  def apply(expression: Expression): Boolean = own(expression) || (!closed(expression) && expression.children.exists(apply))
+  def apply(expression: Expression): Boolean =
+    own(expression) || (!closed(expression) && expression.children.exists(apply))
 
   /**
    * With null in the place of each value that cannot be computed. A function of higher order is caught as a whole: what is
@@ -27,7 +28,8 @@ private[badrows] object Fallible {
 
   /** The same where its type allows for null; None where it does not. */
   def nulled(expression: Expression, sink: BadRowSink): Option[Expression] =
-    Some(caught(expression, sink)).filter(to => to.nullable == expression.nullable && to.dataType == expression.dataType)
+    Some(caught(expression, sink)).filter(to =>
+      to.nullable == expression.nullable && to.dataType == expression.dataType)
 
   /** Evaluated elsewhere, or what fails in it is caught already. */
   private def closed(expression: Expression): Boolean = expression match {
@@ -42,14 +44,18 @@ private[badrows] object Fallible {
     case _: LeafExpression | _: Unevaluable | _: NamedExpression => false
     case cast: Cast => cast.evalMode == EvalMode.ANSI && !cast.dataType.isInstanceOf[StringType]
     case division: DivModLike => SparkMinor.evalMode(division) == EvalMode.ANSI
-    case arithmetic: BinaryArithmetic => SparkMinor.evalMode(arithmetic) == EvalMode.ANSI && !floating(arithmetic.dataType)
+    case arithmetic: BinaryArithmetic =>
+      SparkMinor.evalMode(arithmetic) == EvalMode.ANSI && !floating(arithmetic.dataType)
     case minus: UnaryMinus => minus.failOnError && !floating(minus.dataType)
     case abs: Abs => abs.failOnError && !floating(abs.dataType)
     case item: GetArrayItem => item.failOnError
-    case _: GetMapValue | _: UnscaledValue | _: HashExpression[_] | _: GetDateField | _: DateAdd | _: DateSub | _: DateDiff => false
+    case _: GetMapValue | _: UnscaledValue | _: HashExpression[
+          _] | _: GetDateField | _: DateAdd | _: DateSub | _: DateDiff => false
     case _: StringSplit | _: RegExpReplace | _: StringRegexExpression => !expression.children.tail.forall(_.foldable)
-    case _: Greatest | _: Least | _: IsNaN | _: NaNvl | _: KnownNullable | _: KnownNotNull | _: NormalizeNaNAndZero => false
-    case _: KnownFloatingPointNormalized | _: Size | _: CreateArray | _: UnaryMathExpression | _: String2TrimExpression => false
+    case _: Greatest | _: Least | _: IsNaN | _: NaNvl | _: KnownNullable | _: KnownNotNull | _: NormalizeNaNAndZero =>
+      false
+    case _: KnownFloatingPointNormalized | _: Size | _: CreateArray | _: UnaryMathExpression | _: String2TrimExpression =>
+      false
     case _ => true
   }
 

@@ -21,7 +21,9 @@ final class HeldRowsRule(session: SparkSession) extends Rule[LogicalPlan] {
     case own: classic.SparkSession if wanted(own) =>
       Guard(own.sparkContext.conf, "the handling of bad rows", plan) {
         if (plan.collectWithSubqueries { case node if node.expressions.exists(Fallible(_)) => node }.isEmpty) plan
-        else plan.transformUpWithSubqueries { case rows: LocalRelation if rows.data.nonEmpty && !rows.isStreaming => HeldRows(rows) }
+        else plan.transformUpWithSubqueries {
+          case rows: LocalRelation if rows.data.nonEmpty && !rows.isStreaming => HeldRows(rows)
+        }
       }
     case _ => plan
   }
