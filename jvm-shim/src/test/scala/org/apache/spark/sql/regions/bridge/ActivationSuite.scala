@@ -57,6 +57,8 @@ class ActivationSuite extends munit.FunSuite {
       startup,
       Set(
         "enabled",
+        "control.enabled",
+        "control.pauseTimeout",
         "planner.python",
         "planner.deadline",
         "planner.startupDeadline",
