@@ -149,7 +149,7 @@ def found(application: str) -> str:
     """The URL of an application's UI."""
     if "://" in application:
         return application.rstrip("/")
-    known = {}
+    known: dict[str, str] = {}
     for port in PORTS:
         url = f"http://localhost:{port}"
         try:

@@ -26,9 +26,10 @@ def _command(asked: told.ControlCommand) -> AnyCommand:
     fields = msgspec.to_builtins(asked)
     kind = fields.pop("command")
     try:
-        return msgspec.convert(fields | {"type": kind}, AnyCommand)
+        command: AnyCommand = msgspec.convert(fields | {"type": kind}, AnyCommand)
     except msgspec.ValidationError as error:
         raise ControlError(f"Found the command {kind!r}, expected one of docs/control.md. Hint: {error}") from None
+    return command
 
 
 class Counting:

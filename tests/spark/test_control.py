@@ -359,6 +359,13 @@ def test_debug_in_a_terminal(session: SparkSession, job: RunningJob, pool: Threa
     body = json.dumps({"command": "pause", "by": "page"}).encode()
     with pytest.raises(urllib.error.HTTPError, match="415"):
         urllib.request.urlopen(f"{url}/regions/control/", data=body)
+    for command, found in (
+        (body[:9], "Unexpected end"),
+        (body.replace(b"page", b"driver"), "Found the command pause of driver"),
+    ):
+        request = urllib.request.Request(f"{url}/regions/control/", command, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request) as answer:
+            assert found in json.load(answer)["error"]
     assert not job.paused
 
 

@@ -1,12 +1,15 @@
 package org.apache.spark.sql.regions.control
 
 import java.lang.ref.WeakReference
-import java.util.concurrent.{Callable, ConcurrentHashMap, ExecutionException, Executors, TimeUnit}
+import java.util.concurrent.{Callable, ConcurrentHashMap, ExecutionException, Executors, RejectedExecutionException}
+import java.util.concurrent.{TimeoutException, TimeUnit}
 import java.util.concurrent.atomic.AtomicLong
 
 import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 import scala.util.control.NonFatal
+
+import com.fasterxml.jackson.core.JsonProcessingException
 
 import org.apache.spark.{SparkContext, SparkEnv}
 import org.apache.spark.internal.Logging
@@ -303,6 +306,8 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
         val asked = ControlCommand.codec.read(Frames.json.readTree(text), "")
         val refused = asked.command match {
           case "state" | "operators" => None
+          case other if !commands.contains(other) || asked.by == own =>
+            Some(s"Found the command $other of ${asked.by}, expected ${commands.mkString(", ")} of another. Hint: docs/control.md")
           case "pause" if refusals.nonEmpty => refusals.headOption
           case _ => await(command(Seq(asked), live(snapshots()).map(_.name))).left.toOption
         }
@@ -312,7 +317,11 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
             case "operators" => operators() ++ held
             case _ => held
           })(why => Map("error" -> why))
-      } catch { case wrong: ProtocolException => Map("error" -> wrong.getMessage) }
+      } catch {
+        case wrong @ (_: ProtocolException | _: JsonProcessingException) => Map("error" -> wrong.getMessage)
+        case _: RejectedExecutionException | _: TimeoutException =>
+          Map("error" -> s"Found ${sc.appName} without an answer, expected one that runs. Hint: it may be about to end")
+      }
     Frames.json.writeValueAsString(answer)
   }
 
@@ -324,7 +333,7 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
         "Hint: --conf spark.speculation=false").toSeq ++ live().flatMap(_.refusal)
 
   private def await[T](work: => T): T =
-    try thread.submit((() => work): Callable[T]).get()
+    try thread.submit((() => work): Callable[T]).get(answerMillis, TimeUnit.MILLISECONDS)
     catch { case error: ExecutionException => throw error.getCause }
 
   private def snapshots(): Seq[Snapshot] = {
@@ -398,7 +407,9 @@ object ControlDriver {
   val off = "Found no control in this application, expected spark.regions.control.enabled=true at its start. " +
     "Hint: --conf spark.regions.control.enabled=true; spark_regions_status() says whether the plugin is active"
   private val deadlineMillis = 5000L
+  private val answerMillis = 20000L
   private val lookMillis = 5L
+  private val commands = Seq("pause", "resume", "break", "clear", "answer", "takeover", "leave")
   private val own = "driver"
   private val mostProbes = 5000
   private lazy val snapshotTimeout = new RpcTimeout(scala.concurrent.duration.FiniteDuration(2, TimeUnit.SECONDS),
