@@ -28,6 +28,8 @@ break OPERATOR CONDITION [skip|fail]
 clear NUMBER                  remove a breakpoint
 rows                          rows at breakpoints
 skip ROW, fail ROW            what becomes of one, once resumed
+params                        values that can be changed
+set NAME VALUE                change one, for the rows to come
 watch [SECONDS]               list, again and again
 take-over                     from who is in control
 leave                         let others"""
@@ -88,6 +90,11 @@ def done(job: RunningJob, words: list[str]) -> None:
         case ["skip" | "fail" as action, row]:
             (job.skip if action == "skip" else job.fail)(row)
             click.echo(f"{row}: {action}, once resumed")
+        case ["params"]:
+            click.echo("\n".join(f"{name} = {value}" for name, value in job.params.items()) or "no query has any")
+        case ["set", name, value]:
+            job.set(name, value)
+            click.echo(f"{name} = {job.params[name]}")
         case ["watch", *seconds] if len(seconds) <= 1:
             _watch(job, float(seconds[0]) if seconds else WATCH_SECONDS)
         case ["take-over"]:

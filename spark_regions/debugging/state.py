@@ -59,6 +59,16 @@ class Answer(Command, frozen=True):
     action: str
 
 
+class Set(Command, frozen=True):
+    """Rows are computed with another value of a parameter from now on.
+
+    :param value: as text; the driver knows that it is one of the parameter's type
+    """
+
+    name: str
+    value: str
+
+
 class TakeOver(Command, frozen=True):
     """Who was in control is refused from now on."""
 
@@ -79,7 +89,7 @@ class LetGo(Command, frozen=True):
     attempt: Attempt
 
 
-AnyCommand = Pause | Resume | Break | Clear | Answer | TakeOver | Leave | Hold | LetGo
+AnyCommand = Pause | Resume | Break | Clear | Answer | Set | TakeOver | Leave | Hold | LetGo
 
 
 class Breakpoint(msgspec.Struct, frozen=True):
@@ -107,7 +117,9 @@ class State(msgspec.Struct, frozen=True):
     :param name: of the application, for messages
     :param operators: of the queries that run
     :param version: rises with each change that tasks must know
-    :param edited: rows may be missing of those of the plan as written: not to be stored or shared, ever
+    :param edited: rows may not be those of the plan as written: not to be stored or shared, ever
+    :param params: values of parameters that were set
+    :param declared: parameters of queries so far
     """
 
     name: str
@@ -118,6 +130,8 @@ class State(msgspec.Struct, frozen=True):
     version: int = 0
     controller: str = ""
     edited: bool = False
+    params: dict[str, str] = msgspec.field(default_factory=dict)
+    declared: tuple[str, ...] = ()
 
     def apply(self, command: Command) -> State:
         """The first who commands is in control; the identical object if nothing changes.
@@ -149,6 +163,8 @@ class State(msgspec.Struct, frozen=True):
                 return {"breakpoints": self._without(command.number)}
             case Answer():
                 return self._answering(command)
+            case Set():
+                return self._setting(command)
             case Hold():
                 return self._holding(command.held)
             case LetGo():
@@ -175,7 +191,7 @@ class State(msgspec.Struct, frozen=True):
             )
         if operator not in self.operators:
             raise ControlError(
-                f"Found the operator {operator!r}, expected one of {self.name}. Hint: "
+                f"Found the operator {operator!r}, expected one of those that run in {self.name}. Hint: "
                 f"{likely(operator, self.operators)}"
             )
         found = condition(command.condition)
@@ -190,6 +206,14 @@ class State(msgspec.Struct, frozen=True):
             return {}
         others = tuple(each for each in self.breakpoints if each not in same)
         return {"breakpoints": (*others, point), "edited": self.edited or action == SKIP}
+
+    def _setting(self, command: Set) -> dict[str, Any]:
+        if command.name not in self.declared:
+            hint = likely(command.name, self.declared)
+            raise ControlError(f"Found the parameter {command.name!r}, expected one of {self.name}. Hint: {hint}")
+        if self.params.get(command.name) == command.value:
+            return {}
+        return {"params": self.params | {command.name: command.value}, "edited": True}
 
     def _without(self, number: int) -> tuple[Breakpoint, ...]:
         rest = tuple(each for each in self.breakpoints if each.number != number)

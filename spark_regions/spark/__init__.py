@@ -10,7 +10,7 @@ from spark_regions.spark.explanation import WhyNot, why_not
 from spark_regions.spark.exploration import Chosen, Exploration, explore
 from spark_regions.spark.jar import jar_path
 from spark_regions.spark.live import SessionReport, report
-from spark_regions.spark.running_job import PausedTasks, RunningJob, RunningOperator, TaskRows, control
+from spark_regions.spark.running_job import PausedTasks, RunningJob, RunningOperator, TaskRows, control, param
 from spark_regions.spark.session import Status, decisions, status
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "explore",
     "jar_path",
     "later",
+    "param",
     "report",
     "run",
     "status",

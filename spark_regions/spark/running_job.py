@@ -8,6 +8,8 @@ import os
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from spark_regions.errors import ControlError, NotActiveError
@@ -15,7 +17,7 @@ from spark_regions.spark import jvm
 from spark_regions.spark.session import ABSENT, ABSENT_HINT
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column, SparkSession
 
 WAIT_SECONDS = 5.0
 
@@ -181,6 +183,23 @@ class RunningJob:
         """End the query at a row that waits, once resumed."""
         self._answer("answer", row=row, action="fail")
 
+    def set(self, name: str, value: Any) -> None:
+        """Compute the rows to come with another value of a parameter. Nothing after that is stored for others.
+
+        :param name: of a `param`
+        """
+        self._answer("set", name=name, value=_text(value))
+
+    @property
+    def params(self) -> dict[str, str]:
+        """Values of all `param`s of the application's queries so far, as Spark shows them."""
+        return {name: each["value"] for name, each in self._answer("state")["params"].items()}
+
+    @property
+    def changes(self) -> list[dict[str, Any]]:
+        """From which `row` on, of those that it computes with the parameter, each task took which `value`."""
+        return list(self._answer("state")["changes"])
+
     def take_over(self) -> None:
         """Who was in control is refused from now on."""
         self._answer("takeover")
@@ -211,6 +230,25 @@ def control(spark: SparkSession, name: str | None = None) -> RunningJob:
         return dict(json.loads(answer))
 
     return RunningJob(ask, name or myself())
+
+
+def param(name: str, default: bool | int | float | str | Decimal | date) -> Column:
+    """A value that `control(spark).set` changes while queries run; else, and where the plugin is off, the default.
+
+    A filter on it reads all rows: it is neither pushed into scans nor used to leave out partitions. A join's condition
+    cannot have one. In SQL, also of Spark Connect: `spark_regions_param('name', 0.8D)`.
+    """
+    from pyspark.sql import SparkSession
+    from pyspark.sql import functions as F
+
+    spark = SparkSession.active()
+    if not jvm.is_classic(spark) or jvm.api(spark) is None:
+        return F.lit(default)
+    return F.call_function("spark_regions_param", F.lit(name), F.lit(default)).alias(name)
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else f"{value:f}" if isinstance(value, Decimal) else str(value)
 
 
 def _passed(tasks: list[dict[str, Any]], probe: int) -> int:

@@ -539,6 +539,8 @@ class ControlState(Record, frozen=True):
     version: Long = 0
     controller: str = ""
     edited: bool = False
+    params: dict[str, str] = msgspec.field(default_factory=dict)
+    declared: tuple[str, ...] = ()
 
 
 class ControlCommand(Record, frozen=True):
@@ -553,6 +555,8 @@ class ControlCommand(Record, frozen=True):
     row: str = ""
     held: WaitingRow | None = None
     attempt: TaskAttempt | None = None
+    name: str = ""
+    value: str = ""
 
 
 class Control(Asked, frozen=True, tag="control"):

@@ -20,6 +20,7 @@ from spark_regions.debugging.state import (
     LetGo,
     Pause,
     Resume,
+    Set,
     State,
     TakeOver,
 )
@@ -117,7 +118,7 @@ def test_two_controllers() -> None:
         (
             START,
             Break("anna", "RegexPasrer", "x < 0"),
-            "'RegexPasrer', expected one of report. Hint: did you mean Regex",
+            "'RegexPasrer', expected one of those that run in report. Hint: did you mean Regex",
         ),
         (START, Break("anna", "Join", "x < 0"), "Hint: one of Scan, RegexParser, KeywordSearch"),
         (START, Break("anna", "Scan", ""), "Found no condition"),
@@ -179,3 +180,12 @@ def test_any_commands_in_any_order_of_arrival() -> None:
                 newest = each if each.version > newest.version else newest
             assert msgspec.structs.replace(newest, controller=state.controller) == state
             assert msgspec.json.decode(msgspec.json.encode(state), type=State) == state
+
+
+def test_a_value_that_is_set_holds_and_marks_what_is_computed() -> None:
+    state = msgspec.structs.replace(START, declared=("least", "most"))
+    changed = applied(state, Set("anna", "least", "5"), Set("anna", "most", "9"), Set("anna", "least", "4"))
+    assert changed.params == {"least": "4", "most": "9"} and changed.edited and changed.version == 3
+    assert changed.apply(Set("anna", "most", "9")) is changed and not state.params
+    with pytest.raises(ControlError, match=r"Found the parameter 'laest'.* did you mean least"):
+        state.apply(Set("anna", "laest", "5"))

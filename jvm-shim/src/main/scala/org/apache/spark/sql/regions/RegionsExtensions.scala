@@ -10,7 +10,7 @@ import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Expression
 import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan, SparkStrategy}
-import org.apache.spark.sql.regions.control.ProbeRule
+import org.apache.spark.sql.regions.control.{Param, ProbeRule}
 import org.apache.spark.sql.regions.control.badrows.{BadRows, BadRowsRule, HeldRowsRule}
 import org.apache.spark.sql.regions.exec.RegionsStrategy
 import org.apache.spark.sql.regions.rules.{LineageRule, SharedDataFramesRule}
@@ -59,6 +59,7 @@ class RegionsExtensions extends SparkSessionExtensionsProvider with Logging {
         RegionsConf.register()
         // Also where disabled: the status is the place that says so.
         tableFunctions.foreach(extensions.injectTableFunction)
+        extensions.injectFunction(parameter)
         val fits = Shim.unfit.isEmpty
         SparkContext.getActive match {
           case Some(sc) if !RegionsConf.isEnabled(sc.conf) =>
@@ -158,6 +159,17 @@ object RegionsExtensions {
           case other => throw new IllegalStateException(s"unexpected session class ${other.getClass.getName}")
         }
       })
+  )
+
+  val parameter: (FunctionIdentifier, ExpressionInfo, Seq[Expression] => Expression) = (
+    FunctionIdentifier(Param.function),
+    new ExpressionInfo(
+      classOf[RegionsExtensions].getName,
+      null,
+      Param.function,
+      "_FUNC_(name, value) - The value, or what it was set to while queries run.",
+      ""),
+    Param.build
   )
 
   // ------------------------------------------------------------------------------------------------------------------

@@ -59,6 +59,8 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
   private var state = ControlState(sc.appName)
   private var told = Holding(0, paused = false, Map.empty, Map.empty)
   private var note = ""
+  private val params = mutable.LinkedHashMap.empty[String, Param]
+  private val took = mutable.Queue.empty[Took]
 
   // Of the thread alone.
   private val counting = mutable.HashMap.empty[Int, mutable.HashMap[Long, Counts]]
@@ -93,6 +95,21 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
     if (state.breakpoints.exists(_.operator == name)) tell()
     ProbeInfo(id, name, plan.schema, Some(told))
   }
+
+  /** A query has a parameter: it can be set from now on. */
+  private[control] def declare(param: Param): Param = synchronized {
+    params.get(param.name).filter(_.dataType != param.dataType).foreach(known =>
+      throw new IllegalArgumentException(
+        s"Found the parameter ${param.name} of ${param.dataType.sql}, expected ${known.dataType.sql} as before. " +
+          "Hint: another name"))
+    params(param.name) = param
+    param
+  }
+
+  /** A command to set a parameter, with the value as Spark shows it. */
+  private def typed(asked: ControlCommand): Either[String, ControlCommand] =
+    synchronized(params.get(asked.name)).fold[Either[String, ControlCommand]](Right(asked))(param =>
+      Param.read(asked.value, param.dataType).map(value => asked.copy(value = Param.text(value))))
 
   /** Why the query must not be paused. */
   private def refusal(plan: ProbeExec): Option[String] = {
@@ -148,7 +165,7 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
     val answers =
       state.held.filter(_.going).map(row => Holding.key(row.attempt.number, row.operator, row.ordinal) -> row.answer)
     told = Holding(told.version + 1, state.paused, points.flatten.groupMap(_._1)(_._2),
-      answers.toMap ++ Option.when(everyRow)(Holding.everyRow -> "pass"))
+      answers.toMap ++ Option.when(everyRow)(Holding.everyRow -> "pass"), state.params)
   }
 
   private def send(): Unit = {
@@ -158,12 +175,15 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
 
   /** What follows from commands, or why nothing does. On the thread. */
   private def command(commands: Seq[ControlCommand], operators: Seq[String] = Nil): Either[String, Unit] =
-    planner.request(Control(state.copy(operators = operators), commands), deadlineMillis) match {
+    planner.request(Control(known(operators), commands), deadlineMillis) match {
       case Left(why) =>
         Left(s"Found no planner (${why.code}: ${why.detail}), expected one that decides. Hint: try again")
       case Right(answer) if answer.error.nonEmpty => Left(answer.error)
       case Right(answer) => adopt(answer.state)
     }
+
+  private def known(operators: Seq[String]): ControlState =
+    synchronized(state.copy(operators = operators, declared = params.keys.toSeq))
 
   private def adopt(next: ControlState): Either[String, Unit] = {
     val fresh = next.breakpoints.filterNot(state.breakpoints.contains).filter(_.sql.nonEmpty)
@@ -222,6 +242,10 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
     case Held(row) => say(ControlCommand("hold", own, held = Some(row.copy(values = redacted(row.values.toSeq).toMap))))
     case Gone(attempt) =>
       if (state.held.exists(_.attempt == attempt)) say(ControlCommand("letgo", own, attempt = Some(attempt)))
+    case change: Took => synchronized {
+        took.enqueue(change)
+        if (took.size > mostChanges) took.dequeue()
+      }
     case Failing(attempt, why) => sc.cancelStage(attempt.stage, s"stopped at a breakpoint: $why")
     // Another task may have told it.
     case Broken(number, error) => if (state.breakpoints.exists(_.number == number)) {
@@ -236,7 +260,7 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
   private def say(commands: ControlCommand*): Unit = command(commands).left.foreach { why =>
     logWarning(s"$why; the application goes on without breakpoints")
     synchronized {
-      state = ControlState(sc.appName, version = state.version + 1, edited = state.edited)
+      state = ControlState(sc.appName, version = state.version + 1, edited = state.edited, params = state.params)
       note = why
       tell(everyRow = true)
       send()
@@ -310,6 +334,7 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
             Some(
               s"Found the command $other of ${asked.by}, expected ${commands.mkString(", ")} of another. Hint: docs/control.md")
           case "pause" if refusals.nonEmpty => refusals.headOption
+          case "set" => typed(asked).flatMap(typed => await(command(Seq(typed)))).left.toOption
           case _ => await(command(Seq(asked), live(snapshots()).map(_.name))).left.toOption
         }
         refused.fold(
@@ -326,7 +351,16 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
     Frames.json.writeValueAsString(answer)
   }
 
-  private def held: Map[String, Any] = synchronized(Map("state" -> Frames.tree(state), "note" -> note))
+  private def held: Map[String, Any] = synchronized(Map(
+    "state" -> Frames.tree(state),
+    "note" -> note,
+    "params" -> params.map { case (name, param) =>
+      name -> Map("value" -> state.params.getOrElse(name, param.default), "type" -> param.dataType.sql)
+    },
+    "changes" -> took.map(each =>
+      Map("name" -> each.name, "value" -> each.value, "stage" -> each.attempt.stage, "partition" -> each.attempt.partition,
+        "attempt" -> each.attempt.number, "row" -> each.row)).toSeq
+  ))
 
   private def refusals: Seq[String] =
     Option.when(sc.conf.getBoolean("spark.speculation", defaultValue = false))(
@@ -410,9 +444,10 @@ object ControlDriver {
   private val deadlineMillis = 5000L
   private val answerMillis = 20000L
   private val lookMillis = 5L
-  private val commands = Seq("pause", "resume", "break", "clear", "answer", "takeover", "leave")
+  private val commands = Seq("pause", "resume", "break", "clear", "answer", "set", "takeover", "leave")
   private val own = "driver"
   private val mostProbes = 5000
+  private val mostChanges = 5000
   private lazy val snapshotTimeout = new RpcTimeout(scala.concurrent.duration.FiniteDuration(2, TimeUnit.SECONDS),
     "spark.regions.control")
 

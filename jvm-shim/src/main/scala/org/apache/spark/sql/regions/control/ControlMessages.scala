@@ -20,12 +20,14 @@ private[control] object ControlMessage {
  *
  * @param points by probe
  * @param answers by row: `skip`, `fail` or `pass`
+ * @param params that were set, by name
  */
 private[control] final case class Holding(
     version: Long,
     paused: Boolean,
     points: Map[Long, Seq[Point]],
-    answers: Map[String, String])
+    answers: Map[String, String],
+    params: Map[String, String] = Map.empty)
     extends ControlMessage
 
 private[control] object Holding {
@@ -60,6 +62,10 @@ private[control] final case class Failing(attempt: wire.TaskAttempt, why: String
 
 /** The condition of a breakpoint fails. */
 private[control] final case class Broken(number: Int, error: String) extends ControlMessage
+
+/** A task computes with another value of a parameter, from the row on that it computes as its `row`th with it. */
+private[control] final case class Took(attempt: wire.TaskAttempt, name: String, value: String, row: Long)
+    extends ControlMessage
 
 /** See CountRows of docs/protocol.md. */
 private[control] final case class Counts(

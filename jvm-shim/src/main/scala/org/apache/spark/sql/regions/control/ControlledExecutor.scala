@@ -21,6 +21,9 @@ private[control] final class ControlledExecutor(env: SparkEnv) extends ThreadSaf
   override val rpcEnv: RpcEnv = env.rpcEnv
   val lock = new Object
   @volatile var paused = false
+
+  /** Parameters that were set. */
+  @volatile var params: Map[String, String] = Map.empty
   val id: String = env.executorId
   private var now = Holding(-1, paused = false, Map.empty, Map.empty)
   private val tasks = new ConcurrentHashMap[Long, ControlledTask]()
@@ -76,6 +79,7 @@ private[control] final class ControlledExecutor(env: SparkEnv) extends ThreadSaf
       if (next.version > now.version) {
         now = next
         paused = next.paused
+        params = next.params
         tasks.values.asScala.foreach(_.probes.values.foreach(arm))
         lock.notifyAll()
       }
