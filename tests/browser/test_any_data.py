@@ -206,6 +206,38 @@ def test_text_from_data_stays_text(reader: Reader) -> None:
         },
         "explorations": {"explorations": [exploration]},
         "exploration": {"exploration": 3, "above": [], "explorations": [exploration]},
+        "running": {
+            "badRows": 3,
+            "note": "n",
+            "state": {
+                "paused": True,
+                "controller": "c",
+                "breakpoints": [{"number": 1, "operator": "o", "action": "ask", "sql": "x < 0", "target": 0}],
+                "held": [
+                    {
+                        "attempt": {"stage": 1, "partition": 0, "number": 4},
+                        "operator": "o",
+                        "ordinal": 7,
+                        "values": {"k": "v"},
+                        "why": "w",
+                    }
+                ],
+            },
+            "operators": [{"id": 1, "name": "o", "query": 2, "detail": "d", "passed": 5, "inputs": []}],
+            "tasks": [
+                {
+                    "stage": 1,
+                    "partition": 0,
+                    "attempt": 4,
+                    "executor": "e",
+                    "stands": True,
+                    "at": "o",
+                    "row": [["k", "v"]],
+                    "rows": {"1": 4},
+                }
+            ],
+            "params": {"p": {"type": "INT", "value": "v"}},
+        },
         "report": {
             "headline": "h",
             "notes": ["n"],

@@ -178,7 +178,7 @@ def test_a_picture_goes_from_decision_to_decision_and_links_lead_to_boxes_and_en
 
 
 def test_every_control_has_a_name_and_every_picture_its_words(browser: Chrome, application: Application) -> None:
-    for page in ("", "cache/", "graph/", "explorations/", "lost/"):
+    for page in ("", "cache/", "graph/", "explorations/", "running/", "lost/"):
         browser.get(f"{application.ui.base}/regions/{page}")
         css(browser, "nav[aria-label='Regions pages']")
         nameless = browser.execute_script(

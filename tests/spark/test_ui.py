@@ -22,7 +22,14 @@ from tests.spark.ui_job import SECRET
 
 pytestmark = pytest.mark.spark
 
-PAGES = ("/regions/", "/regions/cache/", "/regions/graph/", "/regions/explorations/", "/regions/lost/")
+PAGES = (
+    "/regions/",
+    "/regions/cache/",
+    "/regions/graph/",
+    "/regions/explorations/",
+    "/regions/running/",
+    "/regions/lost/",
+)
 
 
 @pytest.fixture(scope="module")

@@ -134,6 +134,9 @@ MANIFESTS = (
     "RegionsConf.scala",
     "SourceDigest.scala",
     "TypedExpression.scala",
+    "WorkerReports.scala",
+    "BadRowsRule.scala",
+    "BadRowSink.scala",
 )
 """Files with keys of their own: what lies beside a stored result, what Python calls, confs, options of a source, and
-what an expression was made with."""
+what an expression was made with, and what is told of bad rows."""

@@ -8,7 +8,7 @@
 
   /** Pages of the tab's navigation: path and name. */
   view.navigation = [['', 'Overview'], ['cache', 'Recycling cache'], ['graph', 'Operator graph'],
-    ['explorations', 'Explorations'], ['lost', 'Decisions that lost']];
+    ['explorations', 'Explorations'], ['running', 'Running queries'], ['lost', 'Decisions that lost']];
 
   /** Where things are, also behind a proxy and in the History Server; `view.root` is the UI's own. */
   view.links = {

@@ -441,6 +441,9 @@ object ControlDriver {
   val endpoint = "spark-regions-control"
   val off = "Found no control in this application, expected spark.regions.control.enabled=true at its start. " +
     "Hint: --conf spark.regions.control.enabled=true; spark_regions_status() says whether the plugin is active"
+
+  /** What to ask for all that runs. */
+  val look = """{"command": "operators", "by": "a page"}"""
   private val deadlineMillis = 5000L
   private val answerMillis = 20000L
   private val lookMillis = 5L

@@ -4,8 +4,11 @@ import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.node.ObjectNode
 
 import org.apache.spark.sql.execution.ui.SQLAppStatusStore
+import org.apache.spark.sql.regions.RegionsRuntime
+import org.apache.spark.sql.regions.control.ControlDriver
 import org.apache.spark.sql.regions.ui.Trees._
 import org.apache.spark.sql.regions.ui.store._
+import org.apache.spark.sql.regions.wire.Frames
 import org.apache.spark.status.AppStatusStore
 
 /** What each page shows, as the JSON that is served beside it; the pages are drawn from nothing else. docs/ui.md has the fields. */
@@ -47,6 +50,13 @@ private[pages] final class PageData(store: RegionsStore, sql: SQLAppStatusStore,
       "queries" -> store.queries(limit).map(summary)
     )
   }
+
+  /** What runs, of this application; not that of a History Server, which has no driver. */
+  def running: ObjectNode =
+    ControlDriver.current.fold(record("error" -> ControlDriver.off)) { driver =>
+      val told = record("badRows" -> RegionsRuntime.current.fold(0L)(_.badRows.count.toLong))
+      told.setAll[ObjectNode](Frames.json.readTree(driver.ask(ControlDriver.look, 0.0)).asInstanceOf[ObjectNode])
+    }
 
   private def fields(state: JsonNode, name: String): JsonNode =
     Some(state.path(name)).filter(_.isObject).getOrElse(record())

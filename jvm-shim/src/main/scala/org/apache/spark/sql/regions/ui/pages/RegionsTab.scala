@@ -30,6 +30,7 @@ final class RegionsTab(ui: SparkUI) extends SparkUITab(ui, RegionsTab.prefix) {
     new RegionsPage(this, "graph", "Operator graph", _ => data.graph),
     new RegionsPage(this, "explorations", "Explorations", _ => data.explorations),
     new RegionsPage(this, "exploration", "Exploration", data.exploration),
+    new RegionsPage(this, "running", "Running queries", _ => data.running),
     new RegionsPage(this, "lost", "Decisions that lost", _ => data.lost)
   ).foreach(attachPage)
   ui.attachTab(this)

@@ -1,0 +1,113 @@
+/* What runs, of an application under control: drawn anew each second, with buttons for who may modify. */
+(function (view) {
+  'use strict';
+  const {el, count, cell, cells, list, heading, muted, table, pages} = view;
+  const BY = 'the Regions tab';
+  const EVERY = 1000;
+
+  pages.running = function (facts) {
+    if (facts.error) return muted(facts.error);
+    const shown = el('div', {id: 'regions-running'});
+    const said = el('p', {id: 'regions-said', role: 'status', 'aria-live': 'polite'});
+    const draw = now => shown.replaceChildren(...parts(now, command).flat());
+
+    async function command(name, fields) {
+      said.className = '';
+      said.textContent = `${name} …`;
+      try {
+        const answer = await fetch(`${view.links.page('control')}?seconds=5`, {method: 'POST',
+          headers: {'Content-Type': 'application/json'}, body: JSON.stringify(Object.assign({command: name, by: BY}, fields))});
+        const told = await answer.json();
+        said.className = told.error ? 'regions-bad' : '';
+        said.textContent = told.error || (name === 'pause' ? `${told.standing} tasks stand, ${list(told.running).length} still run` : '');
+      } catch (error) {
+        said.className = 'regions-bad';
+        said.textContent = String(error);
+      }
+      look();
+    }
+
+    async function look() {
+      try {
+        const now = await (await fetch(view.links.json('running'))).json();
+        if (now.error) throw new Error(now.error);
+        draw(now);
+      } catch (error) {
+        shown.replaceChildren(el('p', {class: 'regions-bad'}, `No answer from the application: ${error.message}`));
+      }
+    }
+
+    draw(facts);
+    setInterval(() => { if (!document.hidden) look(); }, EVERY);
+    const operator = el('input', {id: 'regions-break-operator', class: 'form-control form-control-sm regions-filter', placeholder: 'Filter'});
+    const condition = el('input', {id: 'regions-break-condition', class: 'form-control form-control-sm regions-filter',
+      placeholder: 'followers < 0, or count(*) = 1000'});
+    return [
+      el('p', {}, ['pause', 'resume', 'takeover', 'leave'].map(name => [
+        button(name === 'takeover' ? 'take over' : name, () => command(name), `regions-${name}`), ' '])),
+      said,
+      el('form', {id: 'regions-break', class: 'mb-2'}, el('label', {class: 'me-2', for: operator.id}, 'Stop at rows of'), operator,
+        el('label', {class: 'mx-2', for: condition.id}, 'where'), condition, ' ', el('button', {class: 'btn btn-sm btn-secondary'}, 'break')),
+      shown,
+    ].map(part => {
+      if (part.id === 'regions-break') {
+        part.addEventListener('submit', event => {
+          event.preventDefault();
+          command('break', {operator: operator.value, condition: condition.value});
+        });
+      }
+      return part;
+    });
+  };
+
+  function button(words, press, id) {
+    const made = el('button', {type: 'button', class: 'btn btn-sm btn-secondary', id}, words);
+    made.addEventListener('click', press);
+    return made;
+  }
+
+  function parts({state, note, operators, tasks, params, badRows}, command) {
+    const passed = id => tasks.reduce((sum, task) => sum + (task.rows[id] || 0), 0);
+    const given = new Map(operators.map(each => [each.id, each.passed + passed(each.id)]));
+    const condition = point => (!point.target ? point.sql : point.sql ? `sum(${point.sql}) >= ${point.target}` : `count(*) = ${point.target}`);
+    return [
+      el('p', {id: 'regions-state'}, el('strong', {}, state.paused ? 'paused' : 'running'),
+        state.controller ? `, in control of ${state.controller}` : '', note ? `: ${note}` : ''),
+      heading('Operators of queries that run', operators.length),
+      table({
+        id: 'regions-live', caption: 'Operators, with their rows so far', empty: 'No query runs.',
+        columns: ['Query', 'Operator', ['Rows in', 'Given by the operators below'], 'Rows out', 'Tasks', 'Detail'],
+        rows: operators.map(each => [
+          cell(el('a', {href: view.links.sql(each.query)}, String(each.query)), each.query), each.name,
+          each.inputs.length ? cells.count(each.inputs.reduce((sum, id) => sum + given.get(id), 0)) : cells.unknown(),
+          cells.count(given.get(each.id)), cells.count(tasks.filter(task => each.id in task.rows).length), each.detail,
+        ]),
+      }),
+      heading('Tasks', tasks.length),
+      table({
+        id: 'regions-tasks', caption: 'Tasks that have come to an operator', empty: 'No task runs.',
+        columns: ['Stage', 'Partition', 'Attempt', 'Executor', 'Stands', 'At', ['Row', 'The next one, as Spark shows values']],
+        rows: tasks.map(task => [cells.count(task.stage), cells.count(task.partition), cells.count(task.attempt), task.executor,
+          task.stands ? 'stands' : 'runs', task.at, values(task.row)]),
+      }),
+      list(state.breakpoints).length ? [heading('Breakpoints', state.breakpoints.length), table({
+        id: 'regions-breakpoints', caption: 'Breakpoints', columns: ['Number', 'Operator', 'Condition', 'Then', ''],
+        rows: state.breakpoints.map(point => [cells.count(point.number), point.operator, condition(point), point.action,
+          button('clear', () => command('clear', {number: point.number}))]),
+      })] : [],
+      list(state.held).length ? [heading('Rows that wait', state.held.length), table({
+        id: 'regions-rows', caption: 'Rows at breakpoints', columns: ['Row', 'Operator', 'Why', 'Values', ''],
+        rows: state.held.map(row => [`${row.attempt.stage}.${row.attempt.partition}.${row.attempt.number}`, row.operator, row.why,
+          values(row.values), ['skip', 'fail'].map(action => [button(action, () => command('answer',
+            {row: `${row.attempt.stage}.${row.attempt.partition}.${row.attempt.number}`, action})), ' '])]),
+      })] : [],
+      Object.keys(params).length ? [heading('Values that can be changed', Object.keys(params).length), table({
+        id: 'regions-params', caption: 'Parameters', columns: ['Name', 'Type', 'Value'],
+        rows: Object.entries(params).map(([name, {type, value}]) => [name, type, value]),
+      })] : [],
+      badRows ? el('p', {id: 'regions-bad-rows'}, `${count(badRows)} bad rows so far: `, el('code', {}, 'SELECT * FROM spark_regions_bad_rows()')) : [],
+    ];
+  }
+
+  const values = row => (Array.isArray(row) ? row : Object.entries(row)).map(([name, value]) => `${name} = ${value}`).join(', ');
+})(window.regionsView);

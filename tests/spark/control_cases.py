@@ -1,0 +1,512 @@
+"""Queries that are paused, looked into and stopped at breakpoints, and give the rows that they give undisturbed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from spark_regions import ControlError, RunningJob, control, param
+from spark_regions.cli.commands import commands
+from spark_regions.cli.debug import posted
+from tests.harness.control import CONTROLLED, ROWS, facts, kinds
+from tests.harness.session import counters, settle_writes, spark_session, status
+from tests.platforms.test_engine import until
+from tests.spark.test_platforms import apart
+
+pytestmark = pytest.mark.spark
+
+PAUSES = 4
+
+
+def started(pool: ThreadPoolExecutor, make: Callable[[], DataFrame]) -> Future[Any]:
+    return pool.submit(lambda: sorted(map(tuple, make().collect())))
+
+
+def rows_passed(job: RunningJob) -> int:
+    return sum(operator.rows for operator in job.operators())
+
+
+def stands(job: RunningJob, name: str) -> int:
+    found = job.pause(20)
+    assert not found.running, f"{name}: {found}"
+    return found.standing
+
+
+def paused_and_resumed(spark: SparkSession, folder: Path, name: str) -> None:
+    make = kinds(spark, folder)[name]
+    job = control(spark)
+    expected = sorted(map(tuple, make().collect()))
+    spark.catalog.clearCache()
+    with ThreadPoolExecutor(1) as pool:
+        running, pauses = started(pool, make), 0
+        try:
+            while not running.done() and pauses < PAUSES:
+                if until(lambda: stands(job, name) or running.done(), 30) is not True:
+                    pauses += 1
+                    before = rows_passed(job)
+                    time.sleep(0.3)
+                    assert rows_passed(job) == before, name
+                job.resume()
+                time.sleep(0.1)
+        finally:
+            job.resume()
+        assert running.result() == expected, name
+    spark.catalog.clearCache()
+    assert pauses, f"{name} was never met"
+
+
+def ten_kinds(folder: str) -> None:
+    with spark_session(Path(folder, "store"), CONTROLLED) as spark:
+        facts(spark, Path(folder))
+        for name in kinds(spark, Path(folder)):
+            paused_and_resumed(spark, Path(folder), name)
+            print("same rows:", name, flush=True)
+
+
+def test_rows_stay_in_ten_kinds_of_work(tmp_path: Path) -> None:
+    done = apart(ten_kinds, tmp_path)
+    assert done.stdout.count("same rows:") == 10, done.stdout + done.stderr[-6000:]
+
+
+def plans(spark: SparkSession, folder: str) -> str:
+    rows = spark.read.parquet(folder).where("k > 3").groupBy("k").count()
+    rows.collect()
+    return str(rows._jdf.queryExecution().executedPlan().toString())
+
+
+def with_and_without(folder: str) -> None:
+    shown = {}
+    for on in ("false", "true"):
+        confs = CONTROLLED | {"spark.regions.control.enabled": on, "spark.ui.enabled": "true", "spark.ui.port": "0"}
+        with spark_session(Path(folder, on), confs) as spark:
+            if on == "false":
+                facts(spark, Path(folder))
+                with pytest.raises(ControlError, match=r"expected spark\.regions\.control\.enabled=true"):
+                    control(spark).pause()
+                with pytest.raises(ControlError, match=r"expected spark\.regions\.control\.enabled=true"):
+                    posted(page(spark), {"command": "pause", "by": "anna"}, 1)
+            shown[on] = plans(spark, str(Path(folder, "facts")))
+            kept = spark.range(10).where(F.col("id") >= param("least", 7))
+            assert kept.count() == 3
+            shown[on] += str(kept._jdf.queryExecution().optimizedPlan().toString())
+    assert "Probe" not in shown["false"] and "Probe" in shown["true"]
+    assert (
+        "(id#" in shown["false"] and "param" not in shown["false"] and "spark_regions_param(least, 7)" in shown["true"]
+    )
+    print("planted only if enabled")
+
+
+def test_nothing_is_planted_where_it_is_off(tmp_path: Path) -> None:
+    done = apart(with_and_without, tmp_path)
+    assert "planted only if enabled" in done.stdout, done.stderr[-4000:]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("control")
+
+
+@pytest.fixture(scope="module")
+def session(folder: Path) -> Iterator[SparkSession]:
+    """Of this module's own; the tests below share it."""
+    confs = CONTROLLED | {
+        "spark.redaction.string.regex": "secret-[0-9]+",
+        "spark.ui.enabled": "true",
+        "spark.ui.port": "0",
+    }
+    with spark_session(folder / "store", confs) as spark:
+        facts(spark, folder)
+        yield spark
+
+
+@pytest.fixture
+def job(session: SparkSession) -> Iterator[RunningJob]:
+    """Nothing of it is left for the next test."""
+    found = control(session, "anna")
+    yield found
+    found.take_over()
+    for point in found.state["breakpoints"]:
+        found.clear(point["number"])
+    found.resume()
+    found.leave()
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    threads = ThreadPoolExecutor(2)
+    yield threads
+    threads.shutdown(wait=False)  # what is paused goes on with the end of `job`
+
+
+def filtered(session: SparkSession, folder: Path) -> DataFrame:
+    return session.read.parquet(str(folder / "facts")).where("id % 2 = 0").selectExpr("sum(id) AS s", "count(*) AS n")
+
+
+ALL = [(sum(range(0, ROWS, 2)), ROWS // 2)]
+
+
+def held_at_start(job: RunningJob, pool: ThreadPoolExecutor, make: Callable[[], DataFrame], name: str) -> Future[Any]:
+    """A query that stands before its first row."""
+    job.pause()
+    running = started(pool, make)
+    until(lambda: any(each.name == name and each.tasks for each in job.operators()), 30)
+    return running
+
+
+def test_operators_of_a_paused_query(
+    session: SparkSession, job: RunningJob, pool: ThreadPoolExecutor, folder: Path
+) -> None:
+    text = "concat('secret-', id) AS word"
+    running = held_at_start(
+        job,
+        pool,
+        lambda: (
+            session.read.parquet(str(folder / "facts"))
+            .selectExpr("id", text)
+            .where("word LIKE '%7'")
+            .selectExpr("count(*)")
+        ),
+        "Filter",
+    )
+    assert job.paused
+    point = job.break_when("Filter", "id = 5007")
+    job.resume()
+    until(lambda: job.rows, 30)
+    (scan,) = [each for each in job.operators() if each.name.startswith("Scan")]
+    (kept,) = [each for each in job.operators() if each.name == "Filter"]
+    assert kept.rows_in == scan.rows and 0 < kept.rows < scan.rows and scan.columns == {"id": "BIGINT"}
+    task = next(each for each in kept.tasks if each.at == "Filter")
+    assert task.stands and task.row["id"] == "5007"
+    assert "secret-5007" not in str(job.operators()) + str(job.rows)
+    job.clear(point)
+    job.resume()
+    assert running.result() == [(ROWS // 10,)]
+
+
+def test_a_row_at_a_breakpoint_is_shown_and_passes(
+    session: SparkSession, job: RunningJob, pool: ThreadPoolExecutor, folder: Path
+) -> None:
+    running = held_at_start(job, pool, lambda: filtered(session, folder), "Filter")
+    job.break_when("Filter", "id = 300")
+    job.resume()
+    (row,) = until(lambda: job.rows, 30)
+    assert row["operator"] == "Filter" and row["why"] == "id = 300" and row["values"] == {"id": "300"}
+    assert row["ordinal"] % (ROWS // 8) == 151 and job.paused, "its file may be the second one of the task"
+    job.resume()
+    assert running.result() == ALL
+
+
+def test_a_row_is_left_out(session: SparkSession, job: RunningJob, pool: ThreadPoolExecutor, folder: Path) -> None:
+    running = held_at_start(job, pool, lambda: filtered(session, folder), "Filter")
+    point = job.break_when("Filter", "id IN (300, 302)")
+    job.resume()
+    for expected in ("300", "302"):
+        (row,) = until(lambda: job.rows, 30)
+        assert row["values"] == {"id": expected}
+        if expected == "300":
+            job.skip(row["name"])
+        job.resume()
+        until(lambda name=expected: not any(each["values"]["id"] == name for each in job.rows), 30)
+    assert running.result() == [(ALL[0][0] - 300, ALL[0][1] - 1)]
+    job.clear(point)
+    again = session.read.parquet(str(folder / "facts")).where("id % 2 = 0")
+    running = held_at_start(job, pool, lambda: again.selectExpr("count(*)"), "Filter")
+    job.break_when("Filter", "id < 1000", then="skip")
+    job.resume()
+    assert running.result() == [(ROWS // 2 - 500,)]
+
+
+def test_a_query_fails_at_a_row(session: SparkSession, job: RunningJob, pool: ThreadPoolExecutor, folder: Path) -> None:
+    running = held_at_start(job, pool, lambda: filtered(session, folder), "Filter")
+    job.break_when("Filter", "id = 300", then="fail")
+    job.resume()
+    with pytest.raises(Exception, match=r"stopped at a breakpoint: row \d*151 of Filter: id = 300"):
+        running.result(timeout=30)
+
+
+@pytest.mark.parametrize("target", [1, 999, 77_777])
+def test_a_count_over_tasks_never_overshoots(
+    session: SparkSession, job: RunningJob, pool: ThreadPoolExecutor, folder: Path, target: int
+) -> None:
+    running = held_at_start(job, pool, lambda: filtered(session, folder), "Filter")
+    job.break_when("Filter", f"count(*) = {target}")
+    job.resume()
+    until(lambda: job.paused, 60)
+    (kept,) = [each for each in job.operators() if each.name == "Filter"]
+    assert kept.rows == target and job.state["breakpoints"] == []
+    assert job.state["note"] == f"Filter has given {target} rows"
+    job.resume()
+    assert running.result() == ALL
+
+
+def test_a_sum_over_tasks_is_beyond_by_less_than_a_row(
+    session: SparkSession, job: RunningJob, pool: ThreadPoolExecutor, folder: Path
+) -> None:
+    running = held_at_start(job, pool, lambda: filtered(session, folder), "Filter")
+    job.break_when("Filter", "sum(id % 10) >= 100000")
+    job.resume()
+    until(lambda: job.paused, 60)
+    note, _, total = job.state["note"].rpartition(" ")
+    assert note == "sum(id % 10) of Filter is" and 100_000 <= float(total) < 100_008
+    assert job.state["breakpoints"] == []
+    job.resume()
+    assert running.result() == ALL
+
+
+def test_a_value_is_changed_while_a_query_runs(
+    session: SparkSession, job: RunningJob, pool: ThreadPoolExecutor
+) -> None:
+    """Loosened: rows that come later and would not have passed do."""
+    make = lambda: session.range(0, 10_000, 1, 1).where(F.col("id") % 10 >= param("least", 9))  # noqa: E731
+    running = held_at_start(job, pool, make, "Range")
+    job.break_when("Range", "count(*) = 1000")
+    job.resume()
+    until(lambda: job.paused, 30)
+    job.set("least", 5)
+    job.resume()
+    assert running.result() == [(n,) for n in range(10_000) if n % 10 >= (9 if n < 1000 else 5)]
+    assert job.params == {"least": "5"}
+    (change,) = job.changes
+    assert (change["name"], change["value"], change["row"]) == ("least", "5", 1001)
+    assert make().count() == 5000, "also of queries that start later"
+    in_sql = session.sql(
+        "SELECT spark_regions_param('least', 9) AS a, spark_regions_param('from', DATE '2020-01-31') AS b"
+    )
+    assert [*in_sql.first()] == [5, date(2020, 1, 31)]
+    for name, value, found in (
+        ("lest", 1, "Found the parameter 'lest'.* did you mean least"),
+        ("least", "many", "Found 'many', expected INT"),
+        ("least", 1e10, "Found '10000000000.0', expected INT"),
+    ):
+        with pytest.raises(ControlError, match=found):
+            job.set(name, value)
+    with pytest.raises(Exception, match="Found the parameter least of STRING, expected INT as before"):
+        session.range(1).select(param("least", "x")).collect()
+    with pytest.raises(Exception, match="expected a name and a number, string, boolean or date"):
+        session.sql("SELECT spark_regions_param('x', id) FROM range(1)").collect()
+
+
+def test_a_paused_query_is_cancelled(
+    session: SparkSession, job: RunningJob, pool: ThreadPoolExecutor, folder: Path
+) -> None:
+    running = held_at_start(job, pool, lambda: filtered(session, folder), "Filter")
+    began = time.monotonic()
+    session.sparkContext.cancelAllJobs()
+    with pytest.raises(Exception, match=r"(?i)cancel"):
+        running.result(timeout=10)
+    until(lambda: not any(each.tasks for each in job.operators()), 5)
+    assert time.monotonic() - began < 5
+    job.resume()
+    assert filtered(session, folder).collect() == ALL
+
+
+def test_rows_without_columns(session: SparkSession, job: RunningJob, pool: ThreadPoolExecutor, folder: Path) -> None:
+    make = lambda: session.read.parquet(str(folder / "facts")).selectExpr("count(*)")  # noqa: E731
+    running = held_at_start(job, pool, make, "Scan parquet")
+    job.break_when("Scan parquet", "count(*) = 1000")
+    job.resume()
+    until(lambda: job.paused, 30)
+    job.resume()
+    assert running.result() == [(ROWS,)]
+
+
+def test_python_workers_are_stopped(
+    session: SparkSession, job: RunningJob, pool: ThreadPoolExecutor, folder: Path
+) -> None:
+    make = kinds(session, folder)["python"]
+    running = started(pool, make)
+    until(lambda: any(job.python_workers().values()), 60)
+    assert not job.pause(20).running
+    workers = [pid for each in job.python_workers().values() for pid in each]
+    until(lambda: all(state_of(pid) == "T" for pid in workers), 5)
+    job.resume()
+    until(lambda: not any(state_of(pid) == "T" for pid in workers), 5)
+    assert running.result() == [(sum(range(0, ROWS, 100)) + ROWS // 100,)]
+
+
+def state_of(pid: int) -> str:
+    stat = Path(f"/proc/{pid}/stat")
+    return stat.read_text().rpartition(")")[2].split()[0] if stat.exists() else ""
+
+
+def test_what_cannot_be_done(session: SparkSession, job: RunningJob, pool: ThreadPoolExecutor, folder: Path) -> None:
+    until(lambda: not job.operators())
+    with pytest.raises(ControlError, match=r"Found no running query .* a finished one has no rows to come"):
+        job.break_when("Filter", "id = 1")
+    running = held_at_start(job, pool, lambda: filtered(session, folder), "Filter")
+    for operator, condition, found in (
+        ("Fliter", "id = 1", "did you mean Filter"),
+        ("Filter", "nothing = 1", "UNRESOLVED_COLUMN"),
+        ("Filter", "id +", "PARSE_SYNTAX_ERROR"),
+        ("Filter", "id + 1", "DATATYPE_MISMATCH"),
+        ("Filter", "id IN (SELECT 1)", "(?s)expected what is computed of one row"),
+        ("Filter", "sum(id) > 5", "expected of all rows a count or sum"),
+        ("Filter", "sum(nothing) >= 5", "UNRESOLVED_COLUMN"),
+        ("Filter", "sum(count(id)) >= 5", "expected what is computed of one row"),
+    ):
+        with pytest.raises(ControlError, match=found):
+            job.break_when(operator, condition)
+    with pytest.raises(ControlError, match=r"Found the breakpoint 99.* there is none"):
+        job.clear(99)
+    ben = control(session, "ben")
+    with pytest.raises(ControlError, match="in control of anna, expected ben or nobody"):
+        ben.resume()
+    ben.take_over()
+    with pytest.raises(ControlError, match="in control of ben, expected anna"):
+        job.resume()
+    ben.resume()
+    assert running.result() == ALL
+
+
+def page(spark: SparkSession) -> str:
+    return f"http://127.0.0.1:{str(spark.sparkContext.uiWebUrl).rpartition(':')[2]}"
+
+
+def test_debug_in_a_terminal(session: SparkSession, job: RunningJob, pool: ThreadPoolExecutor, folder: Path) -> None:
+    url = page(session)
+
+    def told(*words: str, typed: str | None = None, status: int = 0) -> str:
+        done = CliRunner().invoke(commands, ["debug", url, *words], input=typed)
+        assert done.exit_code == status, done.output
+        return done.output + str(done.exception or "")
+
+    job.leave()
+    assert "tasks stand" in told("pause")
+    running = started(pool, lambda: filtered(session, folder))
+    until(lambda: "Filter: 0 of 0 rows" in told("list"), 30)
+    assert "breakpoint" in told("break", "Filter", "id = 300")
+    with urllib.request.urlopen(f"{url}/regions/running/json") as answer:
+        page_of = json.load(answer)
+    assert page_of["state"]["paused"] and "Filter" in {each["name"] for each in page_of["operators"]}
+    assert [each["sql"] for each in page_of["state"]["breakpoints"]] == ["id = 300"]
+    told("resume")
+    shown = until(lambda: "id = 300" in (rows := told("rows")) and rows, 30)
+    name = shown.partition(":")[0]
+    assert "stands before a row of Filter" in told("inspect")
+    assert "did you mean Filter" in told("break", "Fliter", "id = 1", status=1)
+    assert "expected a command" in told("stop", status=1)
+    typed = told(typed=f"skip {name}\nclear 1000\nresume\nleave\nquit\n")
+    assert f"{name}: skip, once resumed" in typed and "error: Found the breakpoint 1000" in typed
+    assert running.result() == [(ALL[0][0] - 300, ALL[0][1] - 1)]
+    body = json.dumps({"command": "pause", "by": "page"}).encode()
+    with pytest.raises(urllib.error.HTTPError, match="415"):
+        urllib.request.urlopen(f"{url}/regions/control/", data=body)
+    for command, found in (
+        (body[:9], "Unexpected end"),
+        (body.replace(b"page", b"driver"), "Found the command pause of driver"),
+    ):
+        request = urllib.request.Request(f"{url}/regions/control/", command, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request) as answer:
+            assert found in json.load(answer)["error"]
+    assert not job.paused
+
+
+def later_pauses(folder: str) -> None:
+    """What needs settings of its own: timeouts, permissions, and what would end a paused query."""
+    confs = CONTROLLED | {
+        "spark.regions.control.pauseTimeout": "2s",
+        "spark.ui.enabled": "true",
+        "spark.ui.port": "0",
+        "spark.acls.enable": "true",
+        "spark.ui.view.acls": "*",
+    }
+    with spark_session(Path(folder, "store"), confs) as spark, ThreadPoolExecutor(1) as pool:
+        facts(spark, Path(folder))
+        job = control(spark)
+        job.pause()
+        running = started(pool, lambda: filtered(spark, Path(folder)))
+        assert running.result(timeout=60) == ALL and not job.paused
+        pid = int(status(spark)["planner.pid"])
+        running = held_at_start(job, pool, lambda: filtered(spark, Path(folder)), "Filter")
+        job.break_when("Filter", "count(*) = 77777")
+        os.kill(pid, signal.SIGKILL)
+        assert running.result(timeout=60) == ALL and not job.paused
+        print("went on by itself")
+        request = urllib.request.Request(
+            f"{page(spark)}/regions/control/?doAs=bob",
+            b'{"command": "pause", "by": "bob"}',
+            {"Content-Type": "application/json"},
+        )
+        with pytest.raises(urllib.error.HTTPError, match="403") as refused:
+            urllib.request.urlopen(request)
+        assert "Found the user bob, expected one who may modify" in refused.value.read().decode()
+        assert not job.paused
+        spark.conf.set("spark.sql.execution.pyspark.udf.killOnIdleTimeout", "true")
+        running = started(pool, lambda: kinds(spark, Path(folder))["python"]())
+        until(lambda: job.operators(), 60)
+        with pytest.raises(ControlError, match="killOnIdleTimeout=true, which ends paused Python workers"):
+            job.pause()
+        running.result()
+    with spark_session(Path(folder, "store2"), CONTROLLED | {"spark.speculation": "true"}) as spark:
+        with pytest.raises(ControlError, match=r"spark\.speculation=true"):
+            control(spark).pause()
+    with pytest.raises(ControlError, match="has ended"):
+        job.pause()
+    print("refused")
+
+
+def test_timeouts(tmp_path: Path) -> None:
+    done = apart(later_pauses, tmp_path)
+    assert "went on by itself" in done.stdout and "refused" in done.stdout, done.stderr[-4000:]
+
+
+def killed(folder: str) -> None:
+    """The JVM, while Python workers are stopped."""
+    with spark_session(Path(folder, "store"), CONTROLLED) as spark, ThreadPoolExecutor(1) as pool:
+        facts(spark, Path(folder))
+        job = control(spark)
+        started(pool, kinds(spark, Path(folder))["python"])
+        until(lambda: any(job.python_workers().values()), 60)
+        assert not job.pause(20).running
+        workers = [pid for each in job.python_workers().values() for pid in each]
+        until(lambda: all(state_of(pid) == "T" for pid in workers), 5)
+        os.kill(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid(), signal.SIGKILL)  # type: ignore[union-attr]
+        until(lambda: not any(state_of(pid) in "TSR" for pid in workers if state_of(pid)), 30)
+        print("nobody is left", flush=True)
+        os._exit(0)
+
+
+def test_a_driver_is_killed_while_paused(tmp_path: Path) -> None:
+    done = apart(killed, tmp_path)
+    assert "nobody is left" in done.stdout, done.stderr[-4000:]
+
+
+def nothing_kept(folder: str) -> None:
+    confs = CONTROLLED | {"spark.regions.recycle.strategy": "always"}
+    with spark_session(Path(folder, "store"), confs) as spark, ThreadPoolExecutor(1) as pool:
+        facts(spark, Path(folder))
+        settle_writes(spark)
+        before = counters(spark)
+        job = control(spark)
+        running = held_at_start(job, pool, lambda: filtered(spark, Path(folder)), "Filter")
+        job.break_when("Filter", "id = 300", then="skip")
+        job.resume()
+        assert running.result() == [(ALL[0][0] - 300, ALL[0][1] - 1)]
+        assert filtered(spark, Path(folder)).collect() != ALL, "the breakpoint holds still"
+        for point in job.state["breakpoints"]:
+            job.clear(point["number"])
+        assert filtered(spark, Path(folder)).collect() == ALL
+        settle_writes(spark)
+        assert counters(spark) == before and status(spark)["counter.abandons"] == "1"
+    with spark_session(Path(folder, "store"), confs) as spark:
+        assert filtered(spark, Path(folder)).collect() == ALL
+    print("nothing kept")
+
+
+def test_nothing_of_an_altered_query_is_kept(tmp_path: Path) -> None:
+    done = apart(nothing_kept, tmp_path)
+    assert "nothing kept" in done.stdout, done.stdout + done.stderr[-4000:]
