@@ -32,10 +32,10 @@ LONGEST = (
     "tests/properties/",
 )
 ONE_IN = {
-    "tests/spark/test_faults.py": 3,
-    "tests/spark/": 2,
+    "tests/spark/test_faults.py": 4,
+    "tests/spark/": 3,
     "tests/cluster/": 2,
-    "tests/platforms/test_equivalents.py": 2,
+    "tests/platforms/test_equivalents.py": 3,
 }
 """How many tests of a file one is drawn of; the first prefix that fits."""
 WHOLE = "WHOLE_SUITE"
