@@ -351,16 +351,23 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
     Frames.json.writeValueAsString(answer)
   }
 
-  private def held: Map[String, Any] = synchronized(Map(
-    "state" -> Frames.tree(state),
-    "note" -> note,
-    "params" -> params.map { case (name, param) =>
-      name -> Map("value" -> state.params.getOrElse(name, param.default), "type" -> param.dataType.sql)
-    },
-    "changes" -> took.map(each =>
-      Map("name" -> each.name, "value" -> each.value, "stage" -> each.attempt.stage, "partition" -> each.attempt.partition,
-        "attempt" -> each.attempt.number, "row" -> each.row)).toSeq
-  ))
+  private def held: Map[String, Any] = synchronized(
+    Map(
+      "state" -> Frames.tree(state),
+      "note" -> note,
+      "params" -> params.map { case (name, param) =>
+        name -> Map("value" -> state.params.getOrElse(name, param.default), "type" -> param.dataType.sql)
+      },
+      "changes" -> took.map(each =>
+        Map(
+          "name" -> each.name,
+          "value" -> each.value,
+          "stage" -> each.attempt.stage,
+          "partition" -> each.attempt.partition,
+          "attempt" -> each.attempt.number,
+          "row" -> each.row
+        )).toSeq
+    ))
 
   private def refusals: Seq[String] =
     Option.when(sc.conf.getBoolean("spark.speculation", defaultValue = false))(

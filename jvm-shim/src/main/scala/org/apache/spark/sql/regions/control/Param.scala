@@ -57,7 +57,9 @@ object Param {
     try
       Option(Cast(Literal(text), dataType, ansiEnabled = true).eval()).map(Literal(_, dataType))
         .toRight(s"Found ${Literal(text).sql}, expected ${dataType.sql}.")
-    catch { case NonFatal(error) => Left(s"Found ${Literal(text).sql}, expected ${dataType.sql}. Hint: ${error.getMessage}") }
+    catch {
+      case NonFatal(error) => Left(s"Found ${Literal(text).sql}, expected ${dataType.sql}. Hint: ${error.getMessage}")
+    }
 
   def text(value: Literal): String = Cast(value, StringType).eval().toString
 
