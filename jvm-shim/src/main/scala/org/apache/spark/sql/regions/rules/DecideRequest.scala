@@ -5,7 +5,7 @@ import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.datasources.{InsertIntoHadoopFsRelationCommand, LogicalRelation, WriteFiles}
 import org.apache.spark.sql.regions._
 import org.apache.spark.sql.regions.control.badrows.BadRows
-import org.apache.spark.sql.regions.exec.{SharedSubplan, StorableTypes}
+import org.apache.spark.sql.regions.exec.{MaterializedRead, SharedSubplan, StorableTypes}
 import org.apache.spark.sql.regions.platforms.TypedPlan
 
 /** The `decide` message of docs/protocol.md. */
@@ -151,9 +151,11 @@ private[rules] object DecideRequest {
     )
   }
 
-  /** Bytes of a relation as the source counts them, with all of its columns. */
+  /** Bytes of a leaf as its source counts them, with all of its columns. */
   private def relationBytes(n: SignedNode): Option[Long] = n.plan match {
     case relation: LogicalRelation => Some(relation.stats.sizeInBytes.min(Long.MaxValue).toLong)
+    // Of a subquery that was decided on by itself, and is a join's side now.
+    case read: MaterializedRead => Some(read.stats.sizeInBytes.min(Long.MaxValue).toLong)
     case _ => None
   }
 
