@@ -408,11 +408,13 @@ def test_numbers_of_rows_do_unless_their_keys_are_unique():
     assert bag(rows(plan[0], window, grouped, scan(3))) == bag(expected)
 
 
-def test_sums_up_to_a_row_do_unless_their_keys_are_unique():
+@pytest.mark.parametrize("more", [(), (Attribute("15", "also", INT),)], ids=["once", "under another name before"])
+def test_sums_up_to_a_row_do_unless_their_keys_are_unique(more):
     plan = windowed(total(V), (key(V),))
     assert statements(*plan).refusal(1).code == "UNDETERMINED"
-    grouped = node(2, "Aggregate", (3,), (K, V), keys=(ref(K), ref(V)), expressions=(ref(K), ref(V)))
-    window = node(1, "Window", (2,), (K, V, plan[0].output[2]), expressions=plan[1].args.expressions,
+    listed = (*(alias(each.id, ref(K)) for each in more), ref(K), ref(V))
+    grouped = node(2, "Aggregate", (3,), (*more, K, V), keys=(ref(K), ref(V)), expressions=listed)
+    window = node(1, "Window", (2,), (*more, K, V, plan[0].output[2]), expressions=plan[1].args.expressions,
                   partition=(ref(K),), order=(key(V),))  # fmt: skip
     expected = [(1, 10, 10), (1, 20, 30), (2, None, None), (2, 20, 20), (None, 5, 5)]
     assert bag(rows(plan[0], window, grouped, scan(3))) == bag(expected)

@@ -8,7 +8,7 @@ both).
 
 from __future__ import annotations
 
-from spark_regions.platforms.duckdb.text import cast, engine_type, raising
+from spark_regions.platforms.duckdb.text import INTEGRAL_BOUNDS, cast, engine_type, raising
 from spark_regions.platforms.equivalents import Call, Equivalent, Example, Sql
 from spark_regions.platforms.typed import FLOATING, INTEGRAL_DIGITS, Expression, decimal_of
 
@@ -31,10 +31,30 @@ def _same_types(call: Call) -> None:
 def _plain(call: Call) -> Sql:
     _same_types(call)
     left, right = call.texts
-    raises = call.ansi and call.type in INTEGRAL_DIGITS
+    raises = call.ansi and call.type in INTEGRAL_DIGITS and most(call.expression) is None
     if call.type in FLOATING:
         return call.sql(f"({left} {OPERATORS[call.expression.kind]} {right})")
     return call.sql(f"{FUNCTIONS[call.expression.kind]}({left}, {right})", raises)
+
+
+def most(expression: Expression) -> int | None:
+    """The greatest value of what is some bits, as `grouping` of a column is, or their sum; None of anything else, and
+    of what may not fit.
+
+    >>> one = Expression("Literal", "BIGINT", fields={"value": "1"})
+    >>> bit = Expression("BitwiseAnd", "BIGINT", children=(Expression("ShiftRight", "BIGINT"), one))
+    >>> most(Expression("Add", "BIGINT", children=(bit, bit)))
+    2
+    """
+    found: int | None = None
+    if expression.kind == "BitwiseAnd":
+        masks = [each.fields.get("value", "") for each in expression.children if each.kind == "Literal"]
+        found = min((int(mask) for mask in masks if mask.isdecimal()), default=None)
+    elif expression.kind in ("Cast", "Add") and expression.children:
+        parts = [most(each) for each in expression.children]
+        found = None if None in parts else sum(each for each in parts if each is not None)
+    bound = INTEGRAL_BOUNDS.get(expression.type, (0, -1))[1]
+    return found if found is not None and found <= bound else None
 
 
 def divided(call: Call, text: str, overflows: bool = False) -> Sql:

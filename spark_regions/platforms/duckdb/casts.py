@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from spark_regions.platforms.duckdb.arithmetic import most
 from spark_regions.platforms.duckdb.text import (
     INTEGRAL_BOUNDS,
     beyond,
@@ -47,15 +48,9 @@ def _takes(call: Call, condition: bool) -> None:
 def _integer(call: Call, given: str, to: str) -> Sql:
     _takes(call, given in INTEGRAL | {"BOOLEAN"} and to in INTEGRAL | FLOATING | {"BOOLEAN"})
     narrows = INTEGRAL_DIGITS.get(given, 1) > INTEGRAL_DIGITS.get(to, INTEGRAL_DIGITS["BIGINT"]) and to != "BOOLEAN"
-    if not narrows or _masked(call.expression.children[0], INTEGRAL_BOUNDS[to][1]):
+    if not narrows or most(call.expression) is not None:
         return call.sql(cast(call.texts[0], engine_type(to)))
     return call.sql(within(call.texts[0], INTEGRAL_BOUNDS[to], engine_type(given), engine_type(to)), raises=call.ansi)
-
-
-def _masked(expression: Expression, bound: int) -> bool:
-    """Whether it is some bits of a literal from 0 to `bound`, as `grouping` of a column is."""
-    masks = [each.fields.get("value", "") for each in expression.children if each.kind == "Literal"]
-    return expression.kind == "BitwiseAnd" and any(mask.isdecimal() and int(mask) <= bound for mask in masks)
 
 
 def _integer_to_decimal(call: Call, given: str, to: str) -> Sql:
@@ -154,6 +149,36 @@ def _decimal_to_double(call: Call, given: str, to: str) -> Sql:
         return call.sql(cast(text, "DOUBLE"))
     overflow = f"abs({text}) > {_unscaled(2**53, scale)}"
     return call.sql(unless(overflow, "too many digits", cast(text, "DOUBLE"), "DOUBLE"))
+
+
+def _double_to_decimal(call: Call, given: str, to: str) -> Sql:
+    """Spark rounds the decimal that Java writes of a double, half up; DuckDB rounds the shortest one that is read back
+    as the double, likewise. Both lie on one side of a tie: between them any decimal is read back as the double, and a
+    tie of up to 15 digits would be shorter. DuckDB writes smaller numbers with an exponent, and rounds these twice.
+    """
+    known = decimal_of(to)
+    _takes(call, given == "DOUBLE" and known is not None)
+    assert known
+    digits = min(known[0] - known[1], DOUBLE_DIGITS - 1 - known[1])
+    _takes(call, digits > 0)
+    text = call.texts[0]
+    least = constant("0.0001", "DOUBLE")
+    short = cast(cast(text, "VARCHAR"), to)
+    if _short_average(call.expression.children[0]) == (known[0] - 4, known[1] - 4) and known[0] - known[1] == digits:
+        return call.sql(unless(f"{text} <> 0 AND abs({text}) < {least}", "small double", short, to))
+    fits = f"abs({text}) NOT BETWEEN {least} AND {constant(str(10**digits - 1), 'DOUBLE')}"
+    return call.sql(unless(f"{text} <> 0 AND {fits}", "double", short, to), raises=call.ansi)
+
+
+def _short_average(quotient: Expression) -> tuple[int, int] | None:
+    """Precision and scale of what is averaged, if Catalyst's DecimalAggregates made the quotient of an average."""
+    if quotient.kind != "Divide" or quotient.children[0].kind not in ("AggregateExpression", "WindowExpression"):
+        return None
+    found = quotient.children[0].children[0]
+    average = found.children[0] if found.kind == "AggregateExpression" else found
+    if average.kind != "Average" or average.children[0].kind != "UnscaledValue":
+        return None
+    return decimal_of(average.children[0].children[0].type)
 
 
 def _to_string(call: Call, given: str, to: str) -> Sql:
@@ -272,6 +297,19 @@ EQUIVALENTS = (
             ("DECIMAL(18,18)", "DOUBLE"),
         ),
         _decimal_to_double,
+    ),
+    _entry(
+        "a double to a decimal of up to 14 digits after the first",
+        "half up, of the decimal that is written of the double: another one in Java than in DuckDB, but on the same "
+        "side of a tie, which would be shorter than both; numbers of another size raise in DuckDB",
+        (
+            *_examples(("DOUBLE", "DECIMAL(12,4)"), ("DOUBLE", "DECIMAL(11,6)"), ("DOUBLE", "DECIMAL(5,0)")),
+            Example("CAST({0} AS DECIMAL(9,2)) < 7", ("DOUBLE",)),
+            Example("CAST(CAST({0} AS DOUBLE) / 3200 AS DECIMAL(11,6))", ("INT",)),
+            *(Example("avg({0})", (each,), grouped=True) for each in ("DECIMAL(7,2)", "DECIMAL(4,0)")),
+            Example("avg({0}) OVER (PARTITION BY {1})", ("DECIMAL(7,2)", "TINYINT")),
+        ),
+        _double_to_decimal,
     ),
     _entry(
         "an integer, a boolean, a decimal or a date to a string",

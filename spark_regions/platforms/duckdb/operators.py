@@ -11,9 +11,11 @@ proven of operators, from the sources of both:
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from itertools import islice, product
 from typing import Any
 
 from msgspec import structs
@@ -36,6 +38,7 @@ from spark_regions.wire.actions import FinishedFunction, RouteColumn, RouteTable
 BELOW = "INPUT_IN_SPARK"
 MOST_ROWS = 1_000
 """Of a local relation, which becomes a part of the statement."""
+MOST_NAMES = 16
 COMPARISONS = frozenset(
     {"EqualTo", "EqualNullSafe", "GreaterThan", "GreaterThanOrEqual", "LessThan", "LessThanOrEqual", "In", "InSet"}
 )
@@ -326,18 +329,23 @@ def local_relation(making: Making) -> Rows:
 def project(making: Making) -> Rows:
     rows = making.only()
     columns: dict[str, Sql] = {}
-    moved: dict[str, str] = {}
+    moved: dict[str, list[str]] = defaultdict(list)
     for each in making.args.expressions:
         name, value = result_of(each)
         columns[name] = making.sql(value, rows)
         if value.kind == "AttributeReference":
-            moved.setdefault(value.fields["id"], name)
-    renamed = {column(before): column(after) for before, after in moved.items()}
+            moved[value.fields["id"]].append(name)
+    renamed = {column(before): column(after[0]) for before, after in moved.items()}
     order = tuple(replace(each, column=renamed.get(each.column, each.column)) for each in rows.order)
-    unique = frozenset(frozenset(map(moved.__getitem__, keys)) for keys in rows.unique if keys <= moved.keys())
-    made = making.select(columns, rows, unique=unique, order=order, disorder=rows.disorder)
+    made = making.select(columns, rows, unique=_renamed(rows.unique, moved), order=order, disorder=rows.disorder)
     more = tuple(name for name in made.names if name not in {column(each.id) for each in made.output})
     return replace(made, columns=(*made.columns, *more))
+
+
+def _renamed(unique: Iterable[frozenset[str]], moved: Mapping[str, list[str]]) -> frozenset[frozenset[str]]:
+    """Columns that no two rows have equal values in, under each of the names that these go on under."""
+    found = (product(*(moved[each] for each in keys)) for keys in unique if keys <= moved.keys())
+    return frozenset(frozenset(names) for ways in found for names in islice(ways, MOST_NAMES))
 
 
 def keep(making: Making) -> Rows:
@@ -383,20 +391,20 @@ def aggregate(making: Making) -> Rows:
         raise Unproven("NOT_IN_TABLE", "Aggregate of one group without functions")
     behind = f" GROUP BY {', '.join(grouped.values())}" if grouped else ""
     columns: dict[str, Sql] = {}
-    moved: dict[str, str] = {}
+    moved: dict[str, list[str]] = defaultdict(list)
     try:
         for item in making.args.expressions:
             name, value = result_of(item)
             columns[name] = making.sql(value, rows)
             if value.kind == "AttributeReference":
-                moved.setdefault(value.fields["id"], name)
+                moved[value.fields["id"]].append(name)
     except Unproven:
         _finished_in_spark(making, rows, grouped, calls, behind)
         raise
-    unique = {frozenset(map(moved.__getitem__, grouped))} if grouped.keys() <= moved.keys() else set()
     made = making.select(columns, rows, behind=behind)
     raising = frozenset(column(each.id) for each in made.output) if rows.raising else made.raising
-    return replace(made, unique=frozenset(unique), raising=raising, raises=made.raises or bool(raising))
+    unique = _renamed([frozenset(grouped)], moved)
+    return replace(made, unique=unique, raising=raising, raises=made.raises or bool(raising))
 
 
 def _all_read(making: Making, below: Rows) -> bool:
