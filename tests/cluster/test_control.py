@@ -16,7 +16,7 @@ from tests.harness.control import CONTROLLED, facts
 from tests.harness.daemons import standalone_cluster
 from tests.harness.session import spark_session
 from tests.platforms.test_engine import until
-from tests.spark.test_control import ALL, filtered, held_at_start, paused_and_resumed
+from tests.spark.control_cases import ALL, filtered, held_at_start, paused_and_resumed
 from tests.spark.test_platforms import apart
 
 pytestmark = pytest.mark.spark
