@@ -138,9 +138,7 @@ def _quotient(call: Call) -> Sql:
     text = quotient(call, unscaled(left, p1, s1), unscaled(right, p2, s2), shift)
     if narrow(call.args[0]) and narrow(call.args[1]) and max(s1, s2) <= MOST_SCALE:
         digits = _by_hand(unscaled_short(left, s1), unscaled_short(right, s2), shift)
-        few = " AND ".join(
-            _within(each, digits, scale) for each, digits, scale in ((left, 18 - s1, s1), (right, STEP, s2))
-        )
+        few = f"{_within(left, INT64_DIGITS - s1, s1)} AND {_within(right, STEP, s2)}"
         text = f"CASE WHEN {few} THEN {_rounded(call, digits, scale + 1)} ELSE {text} END"
     return divided(call, text, overflows=precision - scale < p1 - s1 + s2)
 

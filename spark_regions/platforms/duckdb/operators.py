@@ -39,6 +39,7 @@ BELOW = "INPUT_IN_SPARK"
 MOST_ROWS = 1_000
 """Of a local relation, which becomes a part of the statement."""
 MOST_NAMES = 16
+"""Of one set of unique columns, whose values may go on under several."""
 COMPARISONS = frozenset(
     {"EqualTo", "EqualNullSafe", "GreaterThan", "GreaterThanOrEqual", "LessThan", "LessThanOrEqual", "In", "InSet"}
 )
@@ -328,18 +329,24 @@ def local_relation(making: Making) -> Rows:
 
 def project(making: Making) -> Rows:
     rows = making.only()
-    columns: dict[str, Sql] = {}
-    moved: dict[str, list[str]] = defaultdict(list)
-    for each in making.args.expressions:
-        name, value = result_of(each)
-        columns[name] = making.sql(value, rows)
-        if value.kind == "AttributeReference":
-            moved[value.fields["id"]].append(name)
+    columns, moved = _listed(making, rows)
     renamed = {column(before): column(after[0]) for before, after in moved.items()}
     order = tuple(replace(each, column=renamed.get(each.column, each.column)) for each in rows.order)
     made = making.select(columns, rows, unique=_renamed(rows.unique, moved), order=order, disorder=rows.disorder)
     more = tuple(name for name in made.names if name not in {column(each.id) for each in made.output})
     return replace(made, columns=(*made.columns, *more))
+
+
+def _listed(making: Making, rows: Rows) -> tuple[dict[str, Sql], dict[str, list[str]]]:
+    """The columns of a list of expressions, and by attribute the names under which its values go on."""
+    columns: dict[str, Sql] = {}
+    moved: dict[str, list[str]] = defaultdict(list)
+    for item in making.args.expressions:
+        name, value = result_of(item)
+        columns[name] = making.sql(value, rows)
+        if value.kind == "AttributeReference":
+            moved[value.fields["id"]].append(name)
+    return columns, moved
 
 
 def _renamed(unique: Iterable[frozenset[str]], moved: Mapping[str, list[str]]) -> frozenset[frozenset[str]]:
@@ -390,14 +397,8 @@ def aggregate(making: Making) -> Rows:
     if not grouped and not calls:
         raise Unproven("NOT_IN_TABLE", "Aggregate of one group without functions")
     behind = f" GROUP BY {', '.join(grouped.values())}" if grouped else ""
-    columns: dict[str, Sql] = {}
-    moved: dict[str, list[str]] = defaultdict(list)
     try:
-        for item in making.args.expressions:
-            name, value = result_of(item)
-            columns[name] = making.sql(value, rows)
-            if value.kind == "AttributeReference":
-                moved[value.fields["id"]].append(name)
+        columns, moved = _listed(making, rows)
     except Unproven:
         _finished_in_spark(making, rows, grouped, calls, behind)
         raise
