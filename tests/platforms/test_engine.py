@@ -444,6 +444,7 @@ def test_an_id_is_of_one_statement(engine: EngineProcess) -> None:
     wire = engine.wire()
     slow = wire.start(LONG, ["BIGINT"])
     other = engine.wire()
+    until(lambda: running(other) == [slow])
     other.start("SELECT 1 AS n", ["INT"], id=slow)
     with pytest.raises(Refusal, match="ENGINE_ERROR"):
         other.rows()
