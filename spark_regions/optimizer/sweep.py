@@ -12,7 +12,7 @@ from spark_regions.decision.draft import Draft
 from spark_regions.decision.question import Question
 from spark_regions.decision.values import Decline, MaterializationCandidate
 from spark_regions.matching.subsumes import ColumnMapping, subsumes
-from spark_regions.optimizer.candidates import measured
+from spark_regions.optimizer.candidates import as_its_files, measured
 from spark_regions.optimizer.estimate import estimate
 from spark_regions.optimizer.price import price
 from spark_regions.stats.cardinality import rows
@@ -42,7 +42,7 @@ def sweep(question: Question, draft: Draft) -> Draft:
             return each
         return replace(each, iteration=found.iteration, session=max(each.session, float(found.iteration)))
 
-    more = [*_narrowing(question, draft, found.before, numbers), *_weaker(question, found.before, numbers)]
+    more = [*_narrowing(question, draft, found.before, numbers), *_weaker(question, earlier, before, numbers)]
     candidates = [again(each) if each.signature.lineage in seen else each for each in draft.candidates]
     candidates += map(again, more)
     private = [again(each) if each.signature.lineage in seen else each for each in draft.private]
@@ -71,13 +71,15 @@ def _narrowing(question: Question, draft: Draft, before: Plan, numbers: Numbers)
             yield replace(like, signature=now, past=0.0)
 
 
-def _weaker(question: Question, before: Plan, numbers: Numbers) -> Iterable[MaterializationCandidate]:
+def _weaker(
+    question: Question, earlier: Question, priced: Draft, numbers: Numbers
+) -> Iterable[MaterializationCandidate]:
     """Nodes without the filters that change, where it is known how many rows these let pass.
 
     Worked example: a join took 2 s under a filter that let half of a table pass, and has 10,000 rows: without it twice
     as many are written, and this iteration takes 2 s more at most.
     """
-    plan, view, rates = question.plan, question.view, question.rates
+    plan, view, rates, before = question.plan, question.view, question.rates, earlier.plan
     for frame in (each for each in plan.shared if each.weaker):
         last = before.nodes[frame.node].signature
         like, share = numbers(frame.node), _passing(question, before, frame)
@@ -92,7 +94,7 @@ def _weaker(question: Question, before: Plan, numbers: Numbers) -> Iterable[Mate
             signature=frame.signature,
             ref=frame.ref,
             bytes=size,
-            read_seconds=rates.read_seconds(*moved),
+            read_seconds=max(rates.read_seconds(*moved), as_its_files(earlier, priced, frame.node, size)),
             write_seconds=rates.write_seconds(*moved),
             extra_seconds=like.recompute.value * (1 / share - 1),
             past=0.0,

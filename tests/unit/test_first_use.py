@@ -106,6 +106,15 @@ def test_until_then_the_wall_clock_tells(session, monkeypatch):
     assert price(session) == pytest.approx(8.0, abs=0.6)
 
 
+def test_what_a_small_result_may_take_does_not_teach_how_well_rows_compress(session):
+    asked = decide(report(), 1, confs={"maxBytes": 10**9, "firstUseOverhead": 0.1})
+    (action,) = session.decide(asked)["actions"]
+    assert action["reason"] == "SMALL_RESULT"
+    session.observe({"type": "committed", "entry": action["entry"], "query": 1, "rows": 5, "bytes": 90, "seconds": 0.1})
+    session.settle(10.0)
+    assert "ratio" not in session.graph.calibration
+
+
 def large(top="Aggregate", source_bytes=2e9):
     """A sort over an aggregate over a join: minutes of work by its sources."""
     tree = plan(

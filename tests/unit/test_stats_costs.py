@@ -4,7 +4,7 @@ import statistics
 from dataclasses import replace
 
 import pytest
-from builders import chain, plan, signature, variant, view_of
+from builders import chain, decided, plan, signature, variant, view_of
 
 from spark_regions.costs.calibrate import observed_rate, probe_disk, rates_of
 from spark_regions.costs.rates import Rates
@@ -171,3 +171,14 @@ def test_a_slow_disk_lowers_the_rates_and_observations_replace_them(tmp_path):
     assert list(tmp_path.iterdir()) == []
     assert probe_disk(tmp_path / "missing") is None
     assert observed_rate(50e6, 0.53, 0.03) == pytest.approx(100e6)
+
+
+@pytest.mark.parametrize(("source", "least"), [("Scan parquet x", 1.6), ("Scan csv x", 0.0)])
+def test_a_copy_of_files_is_read_no_faster_than_they_were(source, least):
+    rows, files = signature("rows", conjuncts=["c"]), signature("rows")
+    tree = plan({0: ("Aggregate", signature("top"), (1,)), 1: ("Filter", rows, (2,)), 2: (source, files, ())})
+    tree.nodes[2] = replace(tree.nodes[2], source_bytes=1e6)
+    view = view_of(variant(rows, "Filter", 0.5, size=800_000), variant(files, source, 4.0))
+    (found,) = (each for each in decided(tree, view, cores=2).candidates if each.node == 1)
+    assert found.recompute.value == pytest.approx(2.25)
+    assert found.read_seconds == pytest.approx(max(least, 0.03), abs=0.01)
