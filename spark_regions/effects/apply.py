@@ -149,7 +149,6 @@ class Effects:
         entry: Entry,
         reserved: int,
     ) -> wire.Store:
-        # What a first use may take at most is no expectation, from which how well rows compress could be learned.
         row_bytes = 0.0 if candidate.first_use else candidate.bytes / question.rates.stored_ratio
         write = PendingWrite(
             entry.id, entry.lineage, query.number, candidate.node, query.cores, row_bytes, reserved, query.decided,

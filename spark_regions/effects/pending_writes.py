@@ -17,7 +17,7 @@ OUTGROWN = 4
 @dataclass(frozen=True, slots=True)
 class PendingWrite:
     """
-    :param row_bytes: of its rows, as expected; 0 where nothing is known of them
+    :param row_bytes: of its rows, as expected; 0 for a first use, of which only a bound is known
     :param reserved: bytes that its files may take
     :param decided: seconds of a monotonic clock
     :param unreserved: the entry where nothing was reserved for it, and the budget

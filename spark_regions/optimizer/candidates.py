@@ -11,12 +11,10 @@ from spark_regions.decision.draft import Draft
 from spark_regions.decision.question import Question
 from spark_regions.decision.values import MaterializationCandidate
 from spark_regions.matching.subsumes import Match, column_mapping
+from spark_regions.optimizer.estimate import as_its_files
 from spark_regions.stats.cardinality import rows
 from spark_regions.stats.frequency import expected_uses, session_uses, unserved_shares
 from spark_regions.stats.operators import bytes_of
-
-COLUMNAR = ("Scan parquet", "Scan orc")
-"""Files that take as long to read as stored ones; lines of text and databases take longer."""
 
 
 def candidates(question: Question, draft: Draft) -> Draft:
@@ -95,23 +93,6 @@ def measured(
         session=session_uses(signed.lineage, view) * fraction * share,
         probability=probability,
     )
-
-
-def as_its_files(question: Question, draft: Draft, number: int, size: float) -> float:
-    """Seconds to read so many bytes as fast as the files that they come from were read, at most what these took.
-
-    Rates are of a machine, what is measured of this query's first run, with cold code, of that run: without this, files
-    that are stored once more, less a few rows, seem to save what it takes to read them.
-    Worked example: files of 6 MB took 0.8 task-seconds to scan, 5 MB of rows pass a filter: on two cores 0.33 s.
-    """
-    plan, alone = question.plan, draft.self_seconds
-    seconds = files = 0.0
-    for each in plan.below(number):
-        node = plan.nodes[each]
-        if node.operator.startswith(COLUMNAR) and node.source_bytes and each in alone:
-            seconds += alone[each].value
-            files += node.source_bytes
-    return seconds / max(question.cores, 1) * min(1.0, size / files) if files else 0.0
 
 
 def _served(

@@ -9,7 +9,6 @@ from spark_regions.costs.rates import (
     PLANNED_AGAIN_SECONDS_PER_NODE,
     SECONDS_PER_ROW_AND_CONJUNCT,
     SECONDS_PER_ROW_AND_EXPRESSION,
-    Rates,
 )
 from spark_regions.dag.plan import Node, Plan
 from spark_regions.dag.records import Entry
@@ -22,6 +21,7 @@ from spark_regions.matching.subsumes import (
     entry_signature,
     subsumes,
 )
+from spark_regions.optimizer.estimate import as_its_files, load_seconds
 from spark_regions.optimizer.withdraw import READS, weighs, withheld
 from spark_regions.stats.estimate import Estimate
 from spark_regions.store.admission import expired, shadowed
@@ -122,6 +122,9 @@ def served(question: Question, draft: Draft, node: Node, entry: Entry) -> Match 
         return replace(found, entry=entry.id)
     residual = node.signature.conjuncts - entry.conjuncts
     seconds = load_seconds(entry, len(found.reads), question.rates, question.cores)
+    if not entry.persisted:
+        share = min(1.0, len(found.reads) / max(len(entry.columns), 1))
+        seconds = max(seconds, as_its_files(question, draft, node.id, entry.bytes * share))
     if not _on_top(question.plan, node):
         seconds += len(question.plan.nodes) * PLANNED_AGAIN_SECONDS_PER_NODE
     seconds += residual_seconds(
@@ -131,14 +134,6 @@ def served(question: Question, draft: Draft, node: Node, entry: Entry) -> Match 
         return None
     implied = entry.conjuncts - node.signature.conjuncts
     return Match(node.id, entry, found.reads, residual, found.computed, seconds, implied)
-
-
-def load_seconds(entry: Entry, columns: int, rates: Rates, parallelism: int) -> float:
-    """Eq. 4 for the columns that are read: Parquet leaves the others on the disk."""
-    share = max(columns, 1) / max(len(entry.columns), 1)
-    return rates.level_read_seconds(
-        entry.bytes * min(share, 1.0), parallelism, entry.persisted, entry.rows, max(columns, 1)
-    )
 
 
 def _on_top(plan: Plan, node: Node) -> bool:

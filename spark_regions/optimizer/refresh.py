@@ -11,7 +11,8 @@ from spark_regions.decision.draft import Draft
 from spark_regions.decision.question import Question
 from spark_regions.decision.values import Decline
 from spark_regions.matching.subsumes import REFRESHED, Match
-from spark_regions.optimizer.match import load_seconds, merges, unusable
+from spark_regions.optimizer.estimate import load_seconds
+from spark_regions.optimizer.match import merges, unusable
 from spark_regions.optimizer.withdraw import READS, withheld
 from spark_regions.wire.messages import GrownEntry
 

@@ -12,7 +12,8 @@ from spark_regions.decision.question import Question
 from spark_regions.decision.values import Decline
 from spark_regions.matching.rolls_up import RollUp, rolls_up
 from spark_regions.matching.subsumes import ROLLED_UP, Match, MatchFailure
-from spark_regions.optimizer.match import load_seconds, merges, unusable
+from spark_regions.optimizer.estimate import load_seconds
+from spark_regions.optimizer.match import merges, unusable
 from spark_regions.optimizer.withdraw import READS, withheld
 
 

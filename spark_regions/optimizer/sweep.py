@@ -12,8 +12,8 @@ from spark_regions.decision.draft import Draft
 from spark_regions.decision.question import Question
 from spark_regions.decision.values import Decline, MaterializationCandidate
 from spark_regions.matching.subsumes import ColumnMapping, subsumes
-from spark_regions.optimizer.candidates import as_its_files, measured
-from spark_regions.optimizer.estimate import estimate
+from spark_regions.optimizer.candidates import measured
+from spark_regions.optimizer.estimate import as_its_files, estimate
 from spark_regions.optimizer.price import price
 from spark_regions.stats.cardinality import rows
 

@@ -21,8 +21,8 @@ from spark_regions.effects.apply import Effects
 from spark_regions.errors import InvalidRequest
 from spark_regions.matching.subsumes import Match
 from spark_regions.optimizer.candidates import eligible_nodes
-from spark_regions.optimizer.estimate import estimate
-from spark_regions.optimizer.match import load_seconds, readable, served, unusable
+from spark_regions.optimizer.estimate import estimate, load_seconds
+from spark_regions.optimizer.match import readable, served, unusable
 from spark_regions.optimizer.optimizer import optimize
 from spark_regions.optimizer.price import price, seconds_of
 from spark_regions.optimizer.withdraw import READS, stopped

@@ -4,7 +4,7 @@ import statistics
 from dataclasses import replace
 
 import pytest
-from builders import chain, decided, plan, signature, variant, view_of
+from builders import chain, decided, entry, plan, signature, variant, view_of
 
 from spark_regions.costs.calibrate import observed_rate, probe_disk, rates_of
 from spark_regions.costs.rates import Rates
@@ -182,3 +182,5 @@ def test_a_copy_of_files_is_read_no_faster_than_they_were(source, least):
     (found,) = (each for each in decided(tree, view, cores=2).candidates if each.node == 1)
     assert found.recompute.value == pytest.approx(2.25)
     assert found.read_seconds == pytest.approx(max(least, 0.03), abs=0.01)
+    stored = [entry("e1", rows, size=400_000)]
+    assert decided(tree, view, stored, cores=2).matches[1].seconds == pytest.approx(max(least / 2, 0.03), abs=0.01)
