@@ -11,7 +11,9 @@ type rounds half up, away from zero, and raises (decimal_cast.cpp: DecimalScaleD
 
 from __future__ import annotations
 
-from spark_regions.platforms.duckdb.arithmetic import divided
+from fractions import Fraction
+
+from spark_regions.platforms.duckdb.arithmetic import divided, is_nonzero
 from spark_regions.platforms.duckdb.text import INT64_DIGITS, cast, constant, narrow
 from spark_regions.platforms.equivalents import Call, Equivalent, Example, Sql
 from spark_regions.platforms.typed import MAX_PRECISION, decimal_of, decimal_type
@@ -134,13 +136,30 @@ def _rounded(call: Call, digits: str, scale: int) -> str:
 def _quotient(call: Call) -> Sql:
     (p1, s1), (p2, s2), (precision, scale) = _decimals(call)
     left, right = call.texts
+    overflows = precision - scale < p1 - s1 + s2
+    inverse = _inverse(call.literal(1)) if is_nonzero(call.expression.children[1]) else None
+    if inverse and s1 + inverse[1] <= MAX_PRECISION:
+        factor = constant(_point(str(inverse[0]), inverse[1]), decimal_type(inverse[1] + 1, inverse[1]))
+        more = left if p1 + inverse[1] + 1 <= INT64_DIGITS else widened(left, p1, s1)
+        return divided(call, cast(f"{more} * {factor}", call.type), overflows)
     shift = scale + 1 + s2 - s1
     text = quotient(call, unscaled(left, p1, s1), unscaled(right, p2, s2), shift)
     if narrow(call.args[0]) and narrow(call.args[1]) and max(s1, s2) <= MOST_SCALE:
         digits = _by_hand(unscaled_short(left, s1), unscaled_short(right, s2), shift)
         few = f"{_within(left, INT64_DIGITS - s1, s1)} AND {_within(right, STEP, s2)}"
         text = f"CASE WHEN {few} THEN {_rounded(call, digits, scale + 1)} ELSE {text} END"
-    return divided(call, text, overflows=precision - scale < p1 - s1 + s2)
+    return divided(call, text, overflows)
+
+
+def _inverse(literal: str) -> tuple[int, int] | None:
+    """Digits of 1 / `literal` and how many of them stand after the point, where it ends: to divide by 2 is to multiply
+    by 0.5, which is exact. None of numbers that are negative, below 1 or above 10^8.
+
+    >>> _inverse("2"), _inverse("40.0"), _inverse("3")
+    ((5, 1), (25, 3), None)
+    """
+    scale = next((n for n in range(MOST_SCALE + 1) if (10**n / Fraction(literal)).denominator == 1), None)
+    return None if scale is None or Fraction(literal) < 1 else (int(10**scale / Fraction(literal)), scale)
 
 
 def _within(text: str, digits: int, scale: int) -> str:
@@ -239,8 +258,16 @@ EQUIVALENTS = (
         "two decimals",
         "Spark divides to 39 fractional digits, cut off, then rounds half up; here one digit more than the result's "
         "is cut off, and rounded half up: a digit further on never decides. HUGEINT operations raise where 38 digits "
-        "do not do; numbers of few digits are divided by hand, nine digits at a time",
-        _examples("{0} / {1}"),
+        "do not do; numbers of few digits are divided by hand, nine digits at a time, and by a literal whose inverse "
+        "ends, such as 2, by multiplying with that",
+        (
+            *_examples("{0} / {1}"),
+            *(
+                Example(f"{{0}} / {n}", (each,))
+                for n in ("2", "3", "-2", "0.5BD", "40.0BD", "256")
+                for each in ("DECIMAL(7,2)", "DECIMAL(17,2)", "DECIMAL(18,18)", "DECIMAL(38,10)")
+            ),
+        ),
         _quotient,
     ),
     Equivalent(
