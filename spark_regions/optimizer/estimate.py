@@ -12,12 +12,10 @@ from spark_regions.decision.draft import Draft
 from spark_regions.decision.question import Question
 from spark_regions.stats.estimate import Estimate
 from spark_regions.stats.frequency import total_probabilities
-from spark_regions.stats.operators import inclusive_seconds, self_seconds
+from spark_regions.stats.operators import files_below, inclusive_seconds, self_seconds
 
 RECORDED = 0.5
 """Trust in the time of an operator in the one run that is followed."""
-COLUMNAR = ("Scan parquet", "Scan orc")
-"""Files that take as long to read as stored ones; lines of text and databases take longer."""
 
 
 def estimate(question: Question, draft: Draft) -> Draft:
@@ -45,17 +43,6 @@ def load_seconds(entry: Entry, columns: int, rates: Rates, parallelism: int) -> 
 
 
 def as_its_files(question: Question, draft: Draft, number: int, size: float) -> float:
-    """Seconds to read so many bytes as fast as the files that they come from were read, at most what these took.
-
-    Rates are of a machine, what is measured of this query's first run, with cold code, of that run: without this, files
-    that are stored once more, less a few rows, seem to save what it takes to read them.
-    Worked example: files of 6 MB took 0.8 task-seconds to scan, 5 MB of rows pass a filter: on two cores 0.33 s.
-    """
-    plan, alone = question.plan, draft.self_seconds
-    seconds = files = 0.0
-    for each in plan.below(number):
-        node = plan.nodes[each]
-        if node.operator.startswith(COLUMNAR) and node.source_bytes and each in alone:
-            seconds += alone[each].value
-            files += node.source_bytes
-    return seconds / max(question.cores, 1) * min(1.0, size / files) if files else 0.0
+    """Seconds to read so many bytes as fast as the files that they come from were read (`files_below`)."""
+    seconds = {each: found.value for each, found in draft.self_seconds.items()}
+    return files_below(question.plan, number, seconds).read_seconds(size) / max(question.cores, 1)

@@ -25,6 +25,9 @@ from spark_regions.wire.messages import Announce, BatchPlan, Confs, Decide, Deci
 
 BATCH_SECONDS = 3.0
 """How long a batch waits for its plan; nothing else runs meanwhile."""
+PLANNED_AGAIN = (1, 4)
+"""After so many queries of a batch: a plan from the sizes of sources alone is a guess, one from the first query is of
+cold code."""
 
 
 class RunFollower:
@@ -36,12 +39,17 @@ class RunFollower:
         run = graph.run
         self._recorded = decoded(graph.catalog.read(lambda connection: steps_of(connection, run.name, run.id)))
         self.planner = RunPlanner(self._recorded)
+        self._batch: tuple[Decide, ...] = ()
+        self._again: tuple[int, ...] = PLANNED_AGAIN
 
     def look(self, plan: Plan, confs: Confs, cores: int) -> int | None:
         """Which query of the recorded run it is; planning what is ahead begins, if that is due."""
         if not self.planner or not confs.workflow:
             return None
         step = self.planner.look(plan)
+        if self._batch and self._again and self.planner.ended >= self._again[0]:
+            self._again = self._again[1:]
+            self.planner.known(self._expected(cores))
         budget, kept, stored = self._means(confs)
         self.planner.prepare(budget, rates_of(self.graph.calibration), cores, kept, stored)
         return step
@@ -67,6 +75,7 @@ class RunFollower:
 
         :raises InvalidRequest: the message breaks the protocol
         """
+        self._batch, self._again = tuple(message.queries), PLANNED_AGAIN
         released = [each.id for each in self.persisted.kept if each.planned is not None]
         for name in released:
             self.persisted.drop(name)
@@ -74,9 +83,8 @@ class RunFollower:
             self.planner = RunPlanner(self._recorded)
             return BatchPlan(release=tuple(released))
         confs, cores = message.queries[0].confs, max(1, message.queries[0].parallelism)
-        expected = [self._expected(each, confs, cores) for each in message.queries]
         self.planner = RunPlanner(
-            completed(expected), together=not message.at_once, late=message.at_once or KEPT_BEHIND
+            self._expected(cores), together=not message.at_once, late=message.at_once or KEPT_BEHIND
         )
         budget, kept, stored = self._means(confs)
         rates = rates_of(self.graph.calibration)
@@ -84,19 +92,21 @@ class RunFollower:
         ordered: BatchPlan = replace(self.planner.order(), release=tuple(released))
         return ordered
 
-    def _expected(self, query: Decide, confs: Confs, cores: int) -> RecordedQuery:
-        """A query of a batch with what is known of its operators, or is to be expected from its sources."""
-        plan = query_part(parse_plan(query.plan))
-        view = self.graph.view(plan, confs.window)
-        known = self_seconds(plan, view)
-        guess = guessed(plan)
-        seconds = {n: known[n].value if n in known else guess.task_seconds[n] for n in plan.below(plan.root)}
-        cardinality = {}
-        for number in plan.below(plan.root):
-            signed = plan.nodes[number].signature
-            seen = rows(signed.lineage, view) if signed else None
-            cardinality[number] = seen.value if seen else guess.rows[number]
-        return RecordedQuery(plan, Measured({n: spent / cores for n, spent in seconds.items()}, cardinality, {}))
+    def _expected(self, cores: int) -> list[RecordedQuery]:
+        """The queries of a batch with what is known of their operators, or is to be expected from their sources."""
+        found = []
+        for query in self._batch:
+            plan = query_part(parse_plan(query.plan))
+            view = self.graph.view(plan, query.confs.window)
+            known, guess = self_seconds(plan, view), guessed(plan)
+            seconds, cardinality = {}, {}
+            for number in plan.below(plan.root):
+                signed = plan.nodes[number].signature
+                seen = rows(signed.lineage, view) if signed else None
+                seconds[number] = (known[number].value if number in known else guess.task_seconds[number]) / cores
+                cardinality[number] = seen.value if seen else guess.rows[number]
+            found.append(RecordedQuery(plan, Measured(seconds, cardinality, {})))
+        return completed(found)
 
     def resized(self, name: str, size: int, seconds: float = 0.0) -> None:
         """The real size of something persisted, and the task-seconds that keeping it took."""

@@ -106,7 +106,9 @@ def condensed(step: RecordedQuery, wanted: frozenset[int]) -> Tree:
 def read_seconds(result: Result, place: Occurrence, level: str, rates: Rates, parallelism: int) -> float:
     """To read the place's columns of a kept result, and apply what is left to do."""
     size = rates.level_bytes(result.bytes, level == PERSIST) * min(place.share, 1.0)
-    return rates.level_read_seconds(size, parallelism, level == PERSIST) + place.residual / max(parallelism, 1)
+    least = 0.0 if level == PERSIST else result.files.read_seconds(size)
+    read = max(rates.level_read_seconds(size, parallelism, level == PERSIST), least)
+    return read + place.residual / max(parallelism, 1)
 
 
 def write_seconds(result: Result, level: str, rates: Rates, parallelism: int) -> float:

@@ -15,6 +15,7 @@ from spark_regions.matching.subsumes import MatchFailure, subsumes
 from spark_regions.runs.recorded_query import RecordedQuery
 from spark_regions.stats.cardinality import unfiltered_rows
 from spark_regions.stats.estimate import Estimate
+from spark_regions.stats.operators import NO_FILES, Files, files_below
 
 MAX_RESULTS = 80
 
@@ -44,6 +45,7 @@ class Result:
     :param signature: in the recorded run's identifiers; `columns` are those that some place reads
     :param wide: the whole DataFrame where it is one, wider than the nodes that it serves
     :param places: by step; none is below another in one step
+    :param files: that it comes from
     """
 
     signature: Signature
@@ -52,6 +54,7 @@ class Result:
     bytes: float
     places: tuple[Occurrence, ...]
     storable: bool
+    files: Files = NO_FILES
 
     def makers(self) -> Iterable[Occurrence]:
         """Places that can make it: for a DataFrame every one, since it can stand in for the node."""
@@ -153,7 +156,8 @@ def _result(
     if not any(place.exact for place in places[:-1]) and wide is None:
         return None
     kept_signature = Signature(signature.lineage, signature.core, signature.conjuncts, columns)
-    return Result(kept_signature, wide, rows, rows * width, tuple(places), storable)
+    files = [files_below(steps[k].plan, number, steps[k].measured.seconds) for k, number in tops]
+    return Result(kept_signature, wide, rows, rows * width, tuple(places), storable, max(files))
 
 
 def _served_above(plan: Plan, place: tuple[int, int], served: Mapping[tuple[int, int], object]) -> bool:

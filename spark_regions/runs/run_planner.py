@@ -56,6 +56,7 @@ class RunPlanner:
         self._places: dict[int, tuple[int, Mapping[int, int]]] = {}
         self._expected: dict[Key, float] = {}
         self._known: dict[Key, Result] = {}
+        self.ended = 0
         if self.queries:
             threading.Thread(target=_import_solver, name="solver", daemon=True).start()
 
@@ -155,7 +156,13 @@ class RunPlanner:
     def ran(self, query: int) -> None:
         """A query has ended well."""
         if query in self._places:
+            self.ended += 1
             self.matcher.take(self._places.pop(query)[0])
+
+    def known(self, queries: Sequence[RecordedQuery]) -> None:
+        """The same queries, with what is known of them by now: what is ahead is planned again."""
+        self.queries = queries
+        self._stale = True
 
     def resized(self, key: Key, size: float) -> None:
         """A kept result takes other room than was planned for it."""
