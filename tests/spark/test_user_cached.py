@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 import spark_regions
-from tests.harness.session import sibling
-from tests.spark.test_same_rows import OFF, ON, committed
+from tests.harness.session import NewDecisions, settle, sibling
+from tests.spark.test_same_rows import OFF, ON, VALIDATED, committed
 
 pytestmark = pytest.mark.spark
 
@@ -79,6 +79,26 @@ def test_what_is_computed_from_a_cached_plan_that_is_read_itself(
     assert not refused(cached.agg(F.max("v")))
     assert sorted(cached.collect()) == expected
     assert committed(on).loads > loads, "vacuous: what was cached was computed"
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_what_its_operators_took_is_known_where_one_query_ran_all_of_them(
+    spark: SparkSession, tmp_path: Path, at_once: bool
+) -> None:
+    # Adaptive execution computes all of a cached plan before any of it is read.
+    plain = {"spark.sql.adaptive.enabled": str(at_once), "spark.regions.recycle.firstUseOverhead": "0"}
+    on = sibling(spark, VALIDATED | plain)
+    write(spark, tmp_path / "t", 4 + at_once)  # other rows: those of one query are the same wherever they are written
+    cached = read(on, tmp_path / "t").repartition(4, "id").cache()
+    if not at_once:
+        assert len(cached.take(1)) == 1
+    assert cached.count() == 600
+    settle(spark)
+    cached.unpersist(blocking=True)
+    decided = NewDecisions(on)
+    read(on, tmp_path / "t").repartition(4, "id").collect()
+    (code,) = {row["code"] for row in decided() if row["operator"] == "Join"}
+    assert (code == "NO_HISTORY") != at_once
 
 
 def test_rows_of_files_that_were_replaced_stay_what_was_cached(

@@ -2,6 +2,7 @@ package org.apache.spark.sql.regions.profile
 
 import org.apache.spark.sql.catalyst.plans.physical.RangePartitioning
 import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
 import org.apache.spark.sql.execution.exchange._
 import org.apache.spark.sql.execution.window.WindowExecBase
 import org.apache.spark.sql.regions.{Policy, wire}
@@ -18,12 +19,14 @@ final case class Exchanged(kind: String, bytes: Option[Long])
  *
  * @param failed then row counts are those of an unfinished run, and are not reported
  * @param weights by which a stage's time is divided over its operators
+ * @param whole of a plan that ran as a part of another one: that one, which its stages were divided over
  */
 final class ExecutedQuery(
     walked: WalkedPlan,
     stages: Seq[StageSums],
     failed: Boolean,
-    weights: Weights = Weights.fixed) {
+    weights: Weights = Weights.fixed,
+    whole: Option[ExecutedQuery] = None) {
   private val operators = walked.operators
   private val segmentOf: Map[Long, Int] = operators.iterator.flatMap(operator =>
     operator.plan.metrics.iterator.collect {
@@ -60,7 +63,10 @@ final class ExecutedQuery(
       .map(operator => operator -> part(operator, stage, segments))
   }
 
-  private val secondsOf: Array[Double] = {
+  private val secondsOf: Array[Double] =
+    whole.fold(divided)(all => operators.map(each => all.secondsOf(each.plan)).toArray)
+
+  private def divided: Array[Double] = {
     val seconds = Array.fill(operators.size)(0.0)
     partsOf.foreach { case (stage, parts) =>
       parts.map(_._1).zip(Attribution.split(stage.seconds, parts.map(_._2), weights))
@@ -69,12 +75,15 @@ final class ExecutedQuery(
     seconds
   }
 
-  def taskSeconds: Double = stages.map(_.seconds).sum
+  private def secondsOf(plan: SparkPlan): Double =
+    operators.find(_.plan eq plan).fold(0.0)(each => secondsOf(each.index))
+
+  def taskSeconds: Double = if (whole.isEmpty) stages.map(_.seconds).sum else secondsOf.sum
   def fitted: Double = weights.fitted
 
   /** What the stages took, those that tell something of what rows cost: the longest, and of an unfinished run none. */
   def timed: Seq[wire.TimedStage] =
-    if (failed) Nil
+    if (failed || whole.nonEmpty) Nil
     else partsOf
       .collect {
         case (stage, parts) if stage.seconds * 1000 >= Policy.timedStageLeastMillis && parts.nonEmpty =>
@@ -94,6 +103,28 @@ final class ExecutedQuery(
   lazy val writeSeconds: Double = operators.map(operator =>
     Seq(TeeExec.writeTime, RowBatches.keepTime)
       .flatMap(name => id(operator, name)).flatMap(metric => stages.flatMap(_(metric))).sum / 1e9).sum
+
+  /**
+   * Plans that the user cached, which this execution computed, all of them and for the first time. Of one that was there, or of
+   * which partitions were computed before, a part of its metrics is in none of the stages.
+   */
+  lazy val cached: Seq[ExecutedQuery] = operators.map(_.plan)
+    .collect { case scan: InMemoryTableScanExec if scan.relation.cacheBuilder.isCachedColumnBuffersLoaded => scan }
+    .map(scan => PlanWalk(scan.relation.cachedPlan))
+    .distinctBy(_.query)
+    .filter { part =>
+      val rows = part.operators.flatMap(counted)
+      part.query != walked.query && rows.exists(_._2 > 0) && rows.forall { case (ever, here) => ever == here }
+    }
+    .map(new ExecutedQuery(_, stages, failed, weights, Some(this)))
+
+  /** Rows that tasks counted, in all executions and in this one; those of a broadcast are the driver's. */
+  private def counted(operator: Operator): Option[(Long, Long)] = operator.plan match {
+    case _: BroadcastExchangeLike => None
+    case plan => plan.metrics.get("numOutputRows").map(rows => rows.value -> stages.flatMap(_(rows.id)).sum)
+  }
+
+  def query: Option[Long] = walked.query
 
   /** By node id, of those that ran. */
   lazy val nodes: Map[Int, Observed] = {

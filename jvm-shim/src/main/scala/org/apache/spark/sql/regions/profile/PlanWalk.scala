@@ -171,7 +171,7 @@ private final class PlanWalk {
         // work of the query's own node; otherwise that time is not this query's nodes'.
         if (position.computes && !operator.foreign) {
           visit(scan.relation.cachedPlan, operator.index, operator.reads, false, false, position.copy(computes = false))
-        } else if (!operator.foreign) {
+        } else {
           visit(scan.relation.cachedPlan, -1, operator.reads, false, true, Position(None, None, None))
         }
       case _ =>

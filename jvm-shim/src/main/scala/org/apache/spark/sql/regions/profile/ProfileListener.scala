@@ -96,6 +96,7 @@ final class ProfileListener(
                 plans,
                 end.executionId
               ))
+            if (!failed) executed.cached.foreach(cached(_, end.duration / 1e9))
           }
         } finally ends.fire(QueryEnd(number, qe, failed, end.time))
         logDebug(
@@ -103,6 +104,12 @@ final class ProfileListener(
       }
     }
   }
+
+  /** A cached plan was decided on as a query of its own, and ran as a part of the one that first read it. */
+  private def cached(part: ExecutedQuery, seconds: Double): Unit =
+    for (number <- part.query; query <- registry.get(number)) {
+      observe(ProfileListener.event(query, part, seconds, false).copy(queries = Seq(number), alone = false))
+    }
 
   private def guarded(where: String)(body: => Unit): Unit =
     try body
