@@ -88,15 +88,20 @@ def test_what_its_operators_took_is_known_where_one_query_ran_all_of_them(
     # Adaptive execution computes all of a cached plan before any of it is read.
     plain = {"spark.sql.adaptive.enabled": str(at_once), "spark.regions.recycle.firstUseOverhead": "0"}
     on = sibling(spark, VALIDATED | plain)
-    write(spark, tmp_path / "t", 4 + at_once)  # other rows: those of one query are the same wherever they are written
-    cached = read(on, tmp_path / "t").repartition(4, "id").cache()
+    # Other rows: those of one query are the same wherever they are written.
+    write(spark, tmp_path / "t", 4 + at_once)
+
+    def grouped() -> DataFrame:
+        return read(on, tmp_path / "t").groupBy("id", "name").agg(F.sum("v").alias("v"))
+
+    cached = grouped().cache()
     if not at_once:
         assert len(cached.take(1)) == 1
     assert cached.count() == 600
     settle(spark)
     cached.unpersist(blocking=True)
     decided = NewDecisions(on)
-    read(on, tmp_path / "t").repartition(4, "id").collect()
+    grouped().collect()
     (code,) = {row["code"] for row in decided() if row["operator"] == "Join"}
     assert (code == "NO_HISTORY") != at_once
 
