@@ -30,6 +30,7 @@ rows                          rows at breakpoints
 skip ROW, fail ROW            what becomes of one, once resumed
 params                        values that can be changed
 set NAME VALUE                change one, for the rows to come
+changes                       at which row each task took a value
 watch [SECONDS]               list, again and again
 take-over                     from who is in control
 leave                         let others"""
@@ -95,6 +96,8 @@ def done(job: RunningJob, words: list[str]) -> None:
         case ["set", name, value]:
             job.set(name, value)
             click.echo(f"{name} = {job.params[name]}")
+        case ["changes"]:
+            click.echo("\n".join(map(_change, job.changes)) or "no task took another value")
         case ["watch", *seconds] if len(seconds) <= 1:
             _watch(job, float(seconds[0]) if seconds else WATCH_SECONDS)
         case ["take-over"]:
@@ -140,6 +143,15 @@ def inspected(job: RunningJob) -> str:
 def _row(row: dict[str, Any]) -> str:
     values = "\n".join(f"  {column} = {value}" for column, value in row["values"].items())
     return f"{row['name']}: row {row['ordinal']:,} of {row['operator']}, {row['why']}\n{values}"
+
+
+def _change(change: dict[str, Any]) -> str:
+    how = ", as an earlier attempt did" if change["replayed"] else ""
+    why = f" ({change['reason']})" if change["reason"] else ""
+    return (
+        f"stage {change['stage']}, partition {change['partition']}, attempt {change['attempt']}: "
+        f"{change['name']} = {change['value']} from row {change['row']:,} on{how}{why}"
+    )
 
 
 def _watch(job: RunningJob, seconds: float) -> None:

@@ -197,7 +197,11 @@ class RunningJob:
 
     @property
     def changes(self) -> list[dict[str, Any]]:
-        """From which `row` on, of those that it computes with the parameter, each task took which `value`."""
+        """From which `row` on, of those that it computes with the parameter, each task took which `value`.
+
+        `replayed`: there an earlier attempt of the task took it. `reason`: why an attempt takes what holds from its
+        first row on, and not what an earlier one took.
+        """
         return list(self._answer("state")["changes"])
 
     def take_over(self) -> None:

@@ -25,7 +25,7 @@ import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStag
 import org.apache.spark.sql.execution.exchange.BroadcastExchangeLike
 import org.apache.spark.sql.execution.ui.{SparkListenerSQLExecutionEnd, SparkListenerSQLExecutionStart}
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.regions.{Guard, Planner, RegionsConf}
+import org.apache.spark.sql.regions.{BoundedMap, Guard, Planner, RegionsConf}
 import org.apache.spark.sql.regions.ui.events.Redaction
 import org.apache.spark.sql.regions.wire.{BreakAt, Control, ControlCommand, ControlState, CountOrder, CountRows}
 import org.apache.spark.sql.regions.wire.{Frames, ProtocolException}
@@ -61,6 +61,10 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
   private var note = ""
   private val params = mutable.LinkedHashMap.empty[String, Param]
   private val took = mutable.Queue.empty[Took]
+  private val taken = new TakenValues
+
+  /** By stage, the shuffle that it writes. */
+  private val written = BoundedMap[Int, Option[Int]](mostStages)
 
   // Of the thread alone.
   private val counting = mutable.HashMap.empty[Int, mutable.HashMap[Long, Counts]]
@@ -134,6 +138,8 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
   private val listener = new SparkListener {
     override def onTaskStart(start: SparkListenerTaskStart): Unit = running.put(start.taskInfo.taskId,
       RunningTask(start.stageId, start.taskInfo.partitionId, start.taskInfo.executorId))
+    override def onStageSubmitted(submitted: SparkListenerStageSubmitted): Unit =
+      written.put(submitted.stageInfo.stageId, submitted.stageInfo.shuffleDepId)
     override def onTaskEnd(end: SparkListenerTaskEnd): Unit = running.remove(end.taskInfo.taskId)
     override def onExecutorRemoved(removed: SparkListenerExecutorRemoved): Unit = {
       executors.remove(removed.executorId)
@@ -196,6 +202,7 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
     if (unfit.nonEmpty) Left(unfit.head)
     else synchronized {
       if (next.edited && !state.edited) edited()
+      if (leavesOut(next)) taken.skip()
       counting.filterInPlace((number, _) => next.breakpoints.exists(_.number == number))
       val changed = next.version != state.version
       state = next
@@ -226,13 +233,36 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
   // ---- What executors tell ------------------------------------------------------------------------------------------
 
   override def receive: PartialFunction[Any, Unit] = { case bytes: Array[Byte] =>
-    later(heard(ControlMessage[ControlMessage](bytes)))
+    ControlMessage[ControlMessage](bytes) match {
+      // At once: the next attempt may ask already.
+      case change: Took =>
+        taken.took(change)
+        synchronized {
+          took.enqueue(change)
+          if (took.size > mostChanges) took.dequeue()
+        }
+      case Ended(attempt) => taken.ended(attempt.number)
+      case other => later(heard(other))
+    }
   }
 
   override def receiveAndReply(context: RpcCallContext): PartialFunction[Any, Unit] = {
     case (executor: String, ref: RpcEndpointRef) =>
       executors.put(executor, ref)
       context.reply(synchronized(told).bytes)
+    case bytes: Array[Byte] =>
+      val Starting(attempt) = ControlMessage[Starting](bytes)
+      context.reply(taken.started(attempt, output(attempt.stage), skips = synchronized(leavesOut(state))).bytes)
+  }
+
+  private def leavesOut(state: ControlState): Boolean =
+    state.breakpoints.exists(_.action == "skip") || state.held.exists(_.answer == "skip")
+
+  /** What a stage writes. It was submitted before its tasks, of which Spark's listeners may hear later. */
+  private def output(stage: Int): String = {
+    val until = System.nanoTime() + listenerMillis * 1000000
+    while (!written.containsKey(stage) && System.nanoTime() < until) Thread.sleep(lookMillis)
+    Option(written.get(stage)).flatten.fold(s"stage $stage")(shuffle => s"shuffle $shuffle")
   }
 
   private def later(work: => Unit): Unit =
@@ -242,10 +272,6 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
     case Held(row) => say(ControlCommand("hold", own, held = Some(row.copy(values = redacted(row.values.toSeq).toMap))))
     case Gone(attempt) =>
       if (state.held.exists(_.attempt == attempt)) say(ControlCommand("letgo", own, attempt = Some(attempt)))
-    case change: Took => synchronized {
-        took.enqueue(change)
-        if (took.size > mostChanges) took.dequeue()
-      }
     case Failing(attempt, why) => sc.cancelStage(attempt.stage, s"stopped at a breakpoint: $why")
     // Another task may have told it.
     case Broken(number, error) => if (state.breakpoints.exists(_.number == number)) {
@@ -365,7 +391,9 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
           "stage" -> each.attempt.stage,
           "partition" -> each.attempt.partition,
           "attempt" -> each.attempt.number,
-          "row" -> each.row
+          "row" -> each.row,
+          "replayed" -> each.replayed,
+          "reason" -> each.reason
         )).toSeq
     ))
 
@@ -458,6 +486,8 @@ object ControlDriver {
   private val own = "driver"
   private val mostProbes = 5000
   private val mostChanges = 5000
+  private val mostStages = 10000
+  private val listenerMillis = 5000L
   private lazy val snapshotTimeout = new RpcTimeout(scala.concurrent.duration.FiniteDuration(2, TimeUnit.SECONDS),
     "spark.regions.control")
 

@@ -45,8 +45,14 @@ private[control] final class ControlledExecutor(env: SparkEnv) extends ThreadSaf
 
   def tell(message: ControlMessage): Unit = driver.send(message.bytes)
 
+  def earlier(attempt: TaskAttempt): Earlier =
+    ControlMessage[Earlier](driver.askSync[Array[Byte]](Starting(attempt).bytes))
+
+  def task(context: TaskContext): ControlledTask =
+    tasks.computeIfAbsent(context.taskAttemptId(), _ => new ControlledTask(context, this))
+
   def probe(info: ProbeInfo, context: TaskContext): Probe = {
-    val task = tasks.computeIfAbsent(context.taskAttemptId(), _ => new ControlledTask(context, this))
+    val task = this.task(context)
     info.state.foreach(hold)
     lock.synchronized {
       task.probes.getOrElseUpdate(info.id, {
@@ -66,6 +72,7 @@ private[control] final class ControlledExecutor(env: SparkEnv) extends ThreadSaf
       if (!lost) passed.merge(probe.info.id, probe.rows, (a, b) => java.lang.Long.sum(a, b))
     }
     if (lost) tell(Gone(task.attempt))
+    else if (task.hasParams) tell(Ended(task.attempt))
     tasks.remove(task.context.taskAttemptId())
   }
 
@@ -143,9 +150,22 @@ private[control] final class ControlledTask(val context: TaskContext, executor: 
 
   val probes = scala.collection.mutable.LinkedHashMap.empty[Long, Probe]
   val attempt: TaskAttempt = TaskAttempt(context.stageId(), context.partitionId(), context.taskAttemptId())
+
+  /** What earlier attempts took of parameters. */
+  lazy val earlier: Earlier = executor.earlier(attempt)
+  private val places = scala.collection.mutable.HashMap.empty[(Long, Int), Int]
   private val thread = Thread.currentThread()
   private var standing: Option[(Probe, Seq[(String, String)])] = None
   context.addTaskCompletionListener[Unit](_ => executor.ended(this))
+
+  def hasParams: Boolean = synchronized(places.nonEmpty)
+
+  /** Of a parameter that is about to be computed with. */
+  def place(param: Long, partition: Int): Place = synchronized {
+    val number = places.getOrElse((param, partition), 0)
+    places((param, partition)) = number + 1
+    Place(param, partition, number)
+  }
 
   /** Called with the executor's lock. */
   def standingAt(probe: Probe, row: InternalRow)(wait: => Unit): Unit = {
