@@ -22,7 +22,7 @@ WATCH_SECONDS = 1.0
 HELP = """list                          operators of running queries, with their rows
 pause                         all tasks stand
 resume                        they go on; rows at breakpoints pass unless answered
-inspect                       what each task does, its next row and its memory
+inspect                       sizes of operators; what each task does, its next row and its memory
 break OPERATOR CONDITION [skip|fail]
                               stop at a row, at count(*) = N rows, or at sum(EXPRESSION) >= N
 clear NUMBER                  remove a breakpoint
@@ -126,7 +126,11 @@ def listed(job: RunningJob) -> str:
 
 def inspected(job: RunningJob) -> str:
     lines: list[str] = []
-    tasks = {task.attempt: task for each in job.operators() for task in each.tasks}
+    operators = job.operators(sizes=True)
+    for each in operators:
+        known = ", ".join(f"{name} {size}" for name, size in sorted(each.sizes.items()))
+        lines += [f"{each.name} of query {each.query}: {known}"] if known else []
+    tasks = {task.attempt: task for each in operators for task in each.tasks}
     for task in sorted(tasks.values(), key=lambda each: each.attempt):
         place = f"before a row of {task.at}" if task.row else f"at {task.at}" if task.at else "between operators"
         what = f"stands {place}" if task.stands else f"runs: {next(iter(task.stack), '')}"

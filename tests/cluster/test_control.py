@@ -124,10 +124,9 @@ def changed_midway(spark: SparkSession, job: RunningJob, lost: bool) -> float:
     for each in changes:
         assert not each["reason"]
         first.setdefault(each["partition"], {}).setdefault(each["value"], each["row"])
-    print(changes, first)
     expected: Counter[int] = Counter()
     for partition in range(MAPS):
-        from_row = first[partition].get("5", ROWS)
+        from_row = first.get(partition, {}).get("5", ROWS)
         for row in range(ROWS // MAPS):
             value = partition * (ROWS // MAPS) + row
             expected[value % KEYS] += value % 10 >= (9 if row + 1 < from_row else 5)

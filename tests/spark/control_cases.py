@@ -351,7 +351,7 @@ def test_a_task_that_comes_again_takes_values_at_the_same_rows(
 
     def scanned() -> DataFrame:
         rows = session.read.parquet(str(folder / "one")).selectExpr("id", "id % 10 AS digit")
-        return rows.where(F.col("digit") >= param("low", 9)).select("id", F.spark_partition_id())
+        return rows.where(F.col("digit") >= param("low", 8)).select("id", F.spark_partition_id())
 
     scan = "Scan parquet", "Scan parquet"
     expected, plain = changed_midway(job, pool, scanned, scan)
@@ -363,7 +363,7 @@ def test_a_task_that_comes_again_takes_values_at_the_same_rows(
     assert len({each["attempt"] for each in changes}) == 2 and not any(each["reason"] for each in changes)
 
     def shuffled() -> DataFrame:
-        return session.range(0, 10_000, 1, 4).repartition(1).where(F.col("id") % 10 >= param("low", 9))
+        return session.range(0, 10_000, 1, 4).repartition(1).where(F.col("id") % 10 >= param("low", 8))
 
     session.conf.set("spark.sql.adaptive.enabled", "false")
     try:
@@ -475,7 +475,9 @@ def test_debug_in_a_terminal(session: SparkSession, job: RunningJob, pool: Threa
     told("resume")
     shown = until(lambda: "id = 300" in (rows := told("rows")) and rows, 30)
     name = shown.partition(":")[0]
-    assert "stands before a row of Filter" in told("inspect")
+    inspected = told("inspect")
+    assert "stands before a row of Filter" in inspected
+    assert re.search(r"^Scan parquet of query \d+:.* size of files read \d+\.\d [KM]iB", inspected, re.MULTILINE)
     assert "did you mean Filter" in told("break", "Fliter", "id = 1", status=1)
     assert "expected a command" in told("stop", status=1)
     typed = told(typed=f"skip {name}\nclear 1000\nresume\nleave\nquit\n")

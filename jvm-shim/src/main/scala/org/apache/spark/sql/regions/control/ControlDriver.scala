@@ -347,7 +347,7 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
    * Does what a command says, and tells what holds: `{"state":…,"note":…}`, of a pause with what stands and what does not;
    * `{"error":…}` if it cannot be done.
    *
-   * @param text a ControlCommand of docs/protocol.md; `state` and `operators` only ask
+   * @param text a ControlCommand of docs/protocol.md; `state`, `operators` and `sizes` only ask
    * @param seconds how long a pause is waited for
    */
   def ask(text: String, seconds: Double): String = {
@@ -355,7 +355,7 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
       try {
         val asked = ControlCommand.codec.read(Frames.json.readTree(text), "")
         val refused = asked.command match {
-          case "state" | "operators" => None
+          case "state" | "operators" | "sizes" => None
           case other if !commands.contains(other) || asked.by == own =>
             Some(
               s"Found the command $other of ${asked.by}, expected ${commands.mkString(", ")} of another. Hint: docs/control.md")
@@ -367,6 +367,7 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
           asked.command match {
             case "pause" => standing(seconds) ++ held
             case "operators" => operators() ++ held
+            case "sizes" => Map("sizes" -> sizes())
             case _ => held
           })(why => Map("error" -> why))
       } catch {
@@ -462,6 +463,22 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
     }
     val tasks = seen.flatMap(_.tasks).map(task => task.copy(row = redacted(task.row)))
     Map("operators" -> shown, "tasks" -> tasks, "python" -> seen.map(each => each.executor -> each.python).toMap)
+  }
+
+  /** By operator that runs, the sizes that Spark has of it: its SQL metrics, as of each executor's last heartbeat. */
+  private def sizes(): Map[Long, Map[String, String]] = live(snapshots()).groupBy(_.execution).flatMap {
+    case (execution, alive) =>
+      val known = alive.head.session.sharedState.statusStore.executionMetrics(execution)
+      alive.map { probe =>
+        val metrics = Option(probe.plan.get).toSeq.flatMap(plan => ProbeRule.shown(plan.child).metrics.values)
+        val found = for {
+          metric <- metrics.filter(_.metricType == "size")
+          name <- metric.name
+          // The sum over tasks comes before what the smallest and the largest are.
+          sum <- known.get(metric.id).flatMap(_.linesIterator.toSeq.lastOption).map(_.takeWhile(_ != '(').trim)
+        } yield name -> sum
+        probe.id -> found.toMap
+      }
   }
 
   private def below(plan: SparkPlan): Seq[Long] = plan match {
