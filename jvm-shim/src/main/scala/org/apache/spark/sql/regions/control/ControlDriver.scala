@@ -262,7 +262,9 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
   private def output(stage: Int): String = {
     val until = System.nanoTime() + listenerMillis * 1000000
     while (!written.containsKey(stage) && System.nanoTime() < until) Thread.sleep(lookMillis)
-    Option(written.get(stage)).flatten.fold(s"stage $stage")(shuffle => s"shuffle $shuffle")
+    // An event that Spark has dropped is waited for once.
+    written.putIfAbsent(stage, None)
+    written.get(stage).fold(s"stage $stage")(shuffle => s"shuffle $shuffle")
   }
 
   private def later(work: => Unit): Unit =
@@ -504,7 +506,7 @@ object ControlDriver {
   private val mostProbes = 5000
   private val mostChanges = 5000
   private val mostStages = 10000
-  private val listenerMillis = 5000L
+  private val listenerMillis = 10000L
   private lazy val snapshotTimeout = new RpcTimeout(scala.concurrent.duration.FiniteDuration(2, TimeUnit.SECONDS),
     "spark.regions.control")
 
