@@ -23,7 +23,7 @@ private[control] final class TakenValues {
     val before = Option(latest.get(task))
     val found = before.fold(Earlier(None, Map.empty, whole = false, skips))(run =>
       Earlier(Some(run.attempt), run.tracks, run.whole, run.skipped || skips))
-    val run = new Run(attempt.number, task, found.tracks, found.whole, skips)
+    val run = new Run(attempt.number, task, found.tracks, found.whole, found.skipped)
     attempts.put(run.attempt, run)
     latest.put(task, run)
     found
