@@ -11,7 +11,7 @@ import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.core.JsonProcessingException
 
-import org.apache.spark.{SparkContext, SparkEnv}
+import org.apache.spark.{SparkContext, SparkEnv, Success}
 import org.apache.spark.internal.Logging
 import org.apache.spark.rpc.{RpcCallContext, RpcEndpointRef, RpcEnv, RpcTimeout, ThreadSafeRpcEndpoint}
 import org.apache.spark.scheduler._
@@ -61,10 +61,13 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
   private var note = ""
   private val params = mutable.LinkedHashMap.empty[String, Param]
   private val took = mutable.Queue.empty[Took]
-  private val taken = new TakenValues
+  private val taken = new TakenValues(mostAttempts)
 
   /** By stage, the shuffle that it writes. */
   private val written = BoundedMap[Int, Option[Int]](mostStages)
+
+  /** Attempts that wait for what they have to repeat. */
+  private val asking = new ConcurrentHashMap[Long, () => Unit]()
 
   // Of the thread alone.
   private val counting = mutable.HashMap.empty[Int, mutable.HashMap[Long, Counts]]
@@ -72,7 +75,8 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
 
   def start(): this.type = {
     rpcEnv.setupEndpoint(endpoint, this)
-    sc.addSparkListener(listener)
+    // A queue of its own: Spark drops events of one that others hold up.
+    sc.listenerBus.addToQueue(listener, endpoint)
     this
   }
 
@@ -136,11 +140,17 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
   }
 
   private val listener = new SparkListener {
-    override def onTaskStart(start: SparkListenerTaskStart): Unit = running.put(start.taskInfo.taskId,
-      RunningTask(start.stageId, start.taskInfo.partitionId, start.taskInfo.executorId))
+    override def onTaskStart(start: SparkListenerTaskStart): Unit = {
+      val task = start.taskInfo
+      running.put(task.taskId, RunningTask(start.stageId, task.partitionId, task.executorId))
+      answer(task.taskId)
+    }
     override def onStageSubmitted(submitted: SparkListenerStageSubmitted): Unit =
-      written.put(submitted.stageInfo.stageId, submitted.stageInfo.shuffleDepId)
-    override def onTaskEnd(end: SparkListenerTaskEnd): Unit = running.remove(end.taskInfo.taskId)
+      written.putIfAbsent(submitted.stageInfo.stageId, submitted.stageInfo.shuffleDepId)
+    override def onTaskEnd(end: SparkListenerTaskEnd): Unit = {
+      running.remove(end.taskInfo.taskId)
+      if (end.reason == Success) taken.ended(end.taskInfo.taskId)
+    }
     override def onExecutorRemoved(removed: SparkListenerExecutorRemoved): Unit = {
       executors.remove(removed.executorId)
       later(lost(removed.executorId))
@@ -241,7 +251,6 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
           took.enqueue(change)
           if (took.size > mostChanges) took.dequeue()
         }
-      case Ended(attempt) => taken.ended(attempt.number)
       case other => later(heard(other))
     }
   }
@@ -251,21 +260,33 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
       executors.put(executor, ref)
       context.reply(synchronized(told).bytes)
     case bytes: Array[Byte] =>
-      val Starting(attempt) = ControlMessage[Starting](bytes)
-      context.reply(taken.started(attempt, output(attempt.stage), skips = synchronized(leavesOut(state))).bytes)
+      begins(ControlMessage[Starting](bytes))(earlier => context.reply(earlier.bytes))
   }
+
+  private def skips: Boolean = synchronized(leavesOut(state))
 
   private def leavesOut(state: ControlState): Boolean =
     state.breakpoints.exists(_.action == "skip") || state.held.exists(_.answer == "skip")
 
-  /** What a stage writes. It was submitted before its tasks, of which Spark's listeners may hear later. */
-  private def output(stage: Int): String = {
-    val until = System.nanoTime() + listenerMillis * 1000000
-    while (!written.containsKey(stage) && System.nanoTime() < until) Thread.sleep(lookMillis)
-    // An event that Spark has dropped is waited for once.
-    written.putIfAbsent(stage, None)
-    written.get(stage).fold(s"stage $stage")(shuffle => s"shuffle $shuffle")
+  /** Answered once Spark's listeners have heard of it, and so of all that was before: its stage, and attempts that are done. */
+  private def begins(starting: Starting)(reply: Earlier => Unit): Unit = {
+    val number = starting.attempt.number
+    asking.put(number, () => reply(taken.started(starting, output(starting.attempt.stage), skips)))
+    if (running.containsKey(number)) answer(number)
+    else thread.schedule((() => unheard(number)): Runnable, listenerMillis, TimeUnit.MILLISECONDS)
   }
+
+  private def answer(attempt: Long): Unit = Option(asking.remove(attempt)).foreach(_())
+
+  private def unheard(attempt: Long): Unit = if (asking.containsKey(attempt)) {
+    logWarning(
+      s"Spark has dropped events of task attempt $attempt: it may not take the values that an earlier one took")
+    answer(attempt)
+  }
+
+  /** What a stage writes; the same for all of its attempts, also if Spark has dropped what says it. */
+  private def output(stage: Int): String =
+    written.computeIfAbsent(stage, _ => None).fold(s"stage $stage")(shuffle => s"shuffle $shuffle")
 
   private def later(work: => Unit): Unit =
     if (!thread.isShutdown) thread.execute(() => Guard.run(sc.conf, "control of running tasks")(work))
@@ -506,6 +527,7 @@ object ControlDriver {
   private val mostProbes = 5000
   private val mostChanges = 5000
   private val mostStages = 10000
+  private val mostAttempts = 100000
   private val listenerMillis = 10000L
   private lazy val snapshotTimeout = new RpcTimeout(scala.concurrent.duration.FiniteDuration(2, TimeUnit.SECONDS),
     "spark.regions.control")

@@ -79,9 +79,12 @@ private[control] final case class Took(
     reason: String)
     extends ControlMessage
 
-/** An attempt that computes with parameters asks for an [[Earlier]]; it has come to its end. */
-private[control] final case class Starting(attempt: wire.TaskAttempt) extends ControlMessage
-private[control] final case class Ended(attempt: wire.TaskAttempt) extends ControlMessage
+/**
+ * An attempt that computes with parameters asks for an [[Earlier]].
+ *
+ * @param again whether there was another attempt of its stage or task
+ */
+private[control] final case class Starting(attempt: wire.TaskAttempt, again: Boolean) extends ControlMessage
 
 /**
  * Where a task computes with a parameter; the same for each attempt of the task.
@@ -111,12 +114,14 @@ private[control] final case class Track(values: Seq[Taken], whole: Boolean) {
  * @param attempt the last one of them; none before the first
  * @param whole of places that are not in `tracks`
  * @param skipped whether a breakpoint may have left rows out, then or now
+ * @param forgotten whether there may have been one of which nothing is known any more
  */
 private[control] final case class Earlier(
     attempt: Option[Long],
     tracks: Map[Place, Track],
     whole: Boolean,
-    skipped: Boolean)
+    skipped: Boolean,
+    forgotten: Boolean)
     extends ControlMessage {
   def at(place: Place): Track = tracks.getOrElse(place, Track(Nil, whole))
 }

@@ -45,8 +45,7 @@ private[control] final class ControlledExecutor(env: SparkEnv) extends ThreadSaf
 
   def tell(message: ControlMessage): Unit = driver.send(message.bytes)
 
-  def earlier(attempt: TaskAttempt): Earlier =
-    ControlMessage[Earlier](driver.askSync[Array[Byte]](Starting(attempt).bytes))
+  def earlier(starting: Starting): Earlier = ControlMessage[Earlier](driver.askSync[Array[Byte]](starting.bytes))
 
   def task(context: TaskContext): ControlledTask =
     tasks.computeIfAbsent(context.taskAttemptId(), _ => new ControlledTask(context, this))
@@ -72,7 +71,6 @@ private[control] final class ControlledExecutor(env: SparkEnv) extends ThreadSaf
       if (!lost) passed.merge(probe.info.id, probe.rows, (a, b) => java.lang.Long.sum(a, b))
     }
     if (lost) tell(Gone(task.attempt))
-    else if (task.hasParams) tell(Ended(task.attempt))
     tasks.remove(task.context.taskAttemptId())
   }
 
@@ -152,13 +150,12 @@ private[control] final class ControlledTask(val context: TaskContext, executor: 
   val attempt: TaskAttempt = TaskAttempt(context.stageId(), context.partitionId(), context.taskAttemptId())
 
   /** What earlier attempts took of parameters. */
-  lazy val earlier: Earlier = executor.earlier(attempt)
+  lazy val earlier: Earlier = executor.earlier(
+    Starting(attempt, again = context.attemptNumber() + context.stageAttemptNumber() > 0))
   private val places = scala.collection.mutable.HashMap.empty[(Long, Int), Int]
   private val thread = Thread.currentThread()
   private var standing: Option[(Probe, Seq[(String, String)])] = None
   context.addTaskCompletionListener[Unit](_ => executor.ended(this))
-
-  def hasParams: Boolean = synchronized(places.nonEmpty)
 
   /** Of a parameter that is about to be computed with. */
   def place(param: Long, partition: Int): Place = synchronized {

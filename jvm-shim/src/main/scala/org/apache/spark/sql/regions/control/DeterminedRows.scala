@@ -55,10 +55,11 @@ private[control] object DeterminedRows {
   private def inOrder(plan: SparkPlan): Option[String] = random(plan).orElse(plan.children.flatMap(unlike).headOption)
 
   /** A seed belongs to the plan. */
-  private def random(plan: SparkPlan): Option[String] = plan.expressions.flatMap(_.collectFirst {
-    case own if !own.deterministic && own.children.forall(_.deterministic) && !seeded(own) =>
-      s"${own.prettyName} may give other values"
-  }).headOption
+  private def random(plan: SparkPlan): Option[String] = plan.expressions.flatMap(
+    _.collectFirst {
+      case own if !own.deterministic && own.children.forall(_.deterministic) && !seeded(own) =>
+        s"${own.prettyName} may give other values"
+    }).headOption
 
   private def seeded(expression: Expression): Boolean = expression match {
     case _: Param | _: ExpressionWithRandomSeed | _: MonotonicallyIncreasingID | _: SparkPartitionID => true

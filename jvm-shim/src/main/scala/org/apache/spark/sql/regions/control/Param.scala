@@ -74,14 +74,17 @@ object Param {
     private val place = task.filter(_ => param.place > 0).map(_.place(param.place, partition))
     private val earlier = place.map(at => task.get.earlier.at(at)).getOrElse(Track(Nil, whole = false))
 
+    private def forgotten: Boolean = place.nonEmpty && task.exists(_.earlier.forgotten)
+
     /** Why the earlier rows do not come again. */
     private val unlike =
       if (earlier.constant) ""
+      else if (forgotten) "what earlier attempts took is not known any more"
       else if (task.exists(_.earlier.skipped)) "a breakpoint may have left rows out"
       else param.unordered
     private var ahead = if (unlike.isEmpty) earlier.values.toList else Nil
     private var follows = ahead.isEmpty && !(unlike.isEmpty && earlier.whole)
-    private var tells = ahead.isEmpty && earlier.values.nonEmpty
+    private var tells = ahead.isEmpty && (earlier.values.nonEmpty || forgotten)
     private var rows = 0L
     private var seen: Map[String, String] = _
     private var now = param.default
@@ -109,7 +112,9 @@ object Param {
       tells = false
     }
 
-    private def reason: String = earlier.values.lastOption.filter(tells && _.row > 1).fold("")(last =>
+    private def reason: String = if (!tells) ""
+    else if (forgotten) unlike
+    else earlier.values.lastOption.filter(_.row > 1).fold("")(last =>
       s"$unlike: attempt ${task.flatMap(_.earlier.attempt).getOrElse(0L)} took ${last.value} at row ${last.row}")
 
     private def take(text: String, replayed: Boolean, reason: String): Unit = {
