@@ -4,6 +4,7 @@ import java.util.concurrent.atomic.AtomicLong
 
 import org.apache.spark.sql.catalyst.FileSourceOptions
 import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
 import org.apache.spark.sql.catalyst.optimizer.BuildLeft
 import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
 import org.apache.spark.sql.execution._
@@ -54,13 +55,23 @@ private[control] object DeterminedRows {
 
   private def inOrder(plan: SparkPlan): Option[String] = random(plan).orElse(plan.children.flatMap(unlike).headOption)
 
-  /** A seed belongs to the plan. */
-  private def random(plan: SparkPlan): Option[String] = plan.expressions.flatMap(
-    _.collectFirst {
-      case own if !own.deterministic && own.children.forall(_.deterministic) && !seeded(own) =>
-        s"${own.prettyName} may give other values"
-    }).headOption
+  private def random(plan: SparkPlan): Option[String] = plan.expressions.flatMap(_.collectFirst {
+    case own if alone(own) && !seeded(own) =>
+      val name = own match {
+        case udf: UserDefinedExpression => udf.name
+        case _ => own.prettyName
+      }
+      s"$name may give other values"
+  }).headOption
 
+  /** Whether it is not deterministic by itself, whatever it is computed of. */
+  private def alone(own: Expression): Boolean = !own.deterministic && (own match {
+    case _: AggregateExpression => false
+    case _ => own.children.forall(_.deterministic) ||
+      !own.mapChildren(child => BoundReference(0, child.dataType, child.nullable)).deterministic
+  })
+
+  /** A seed belongs to the plan. */
   private def seeded(expression: Expression): Boolean = expression match {
     case _: Param | _: ExpressionWithRandomSeed | _: MonotonicallyIncreasingID | _: SparkPartitionID => true
     case _: InputFileName | _: InputFileBlockStart | _: InputFileBlockLength => true
