@@ -55,14 +55,15 @@ private[control] object DeterminedRows {
 
   private def inOrder(plan: SparkPlan): Option[String] = random(plan).orElse(plan.children.flatMap(unlike).headOption)
 
-  private def random(plan: SparkPlan): Option[String] = plan.expressions.flatMap(_.collectFirst {
-    case own if alone(own) && !seeded(own) =>
-      val name = own match {
-        case udf: UserDefinedExpression => udf.name
-        case _ => own.prettyName
-      }
-      s"$name may give other values"
-  }).headOption
+  private def random(plan: SparkPlan): Option[String] = plan.expressions.flatMap(
+    _.collectFirst {
+      case own if alone(own) && !seeded(own) =>
+        val name = own match {
+          case udf: UserDefinedExpression => udf.name
+          case _ => own.prettyName
+        }
+        s"$name may give other values"
+    }).headOption
 
   /** Whether it is not deterministic by itself, whatever it is computed of. */
   private def alone(own: Expression): Boolean = !own.deterministic && (own match {

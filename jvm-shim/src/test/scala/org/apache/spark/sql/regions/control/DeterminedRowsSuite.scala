@@ -18,10 +18,11 @@ class DeterminedRowsSuite extends munit.FunSuite {
     rows.where(rows("id") >= ExpressionUtils.column(Param("low", LongType, "5")))
   private def reasons(rows: DataFrame): Seq[String] = {
     val plan = rows.asInstanceOf[Dataset[_]].queryExecution.executedPlan
-    DeterminedRows.placed(plan).flatMap(_.expressions).flatMap(_.collect { case param: Param =>
-      assert(param.place > 0)
-      param.unordered
-    })
+    DeterminedRows.placed(plan).flatMap(_.expressions).flatMap(
+      _.collect { case param: Param =>
+        assert(param.place > 0)
+        param.unordered
+      })
   }
   private def reason(rows: DataFrame): String = {
     val found = reasons(kept(rows)).distinct // the scan of a cache shows its filter as well
@@ -34,9 +35,18 @@ class DeterminedRowsSuite extends munit.FunSuite {
     ids.write.parquet(path)
     val read = spark.read.parquet(path)
     val plus = udf((id: Long) => id + 1)
-    Seq(ids, read, ids.coalesce(1), ids.union(ids), ids.sample(0.5, 7), ids.coalesce(1).limit(5), read.join(broadcast(ids), "id"),
-      ids.select(explode(array(col("id"), lit(1L))).as("id")), ids.select((rand(7) * 10).cast("long").as("id")),
-      ids.select(plus((rand(7) * 10).cast("long")).as("id")))
+    Seq(
+      ids,
+      read,
+      ids.coalesce(1),
+      ids.union(ids),
+      ids.sample(0.5, 7),
+      ids.coalesce(1).limit(5),
+      read.join(broadcast(ids), "id"),
+      ids.select(explode(array(col("id"), lit(1L))).as("id")),
+      ids.select((rand(7) * 10).cast("long").as("id")),
+      ids.select(plus((rand(7) * 10).cast("long")).as("id"))
+    )
       .foreach(rows => assertEquals(reason(rows), "", rows.queryExecution.toString))
     assertEquals(reason(spark.read.option("ignoreCorruptFiles", "true").parquet(path)),
       "files that cannot be read are left out")
