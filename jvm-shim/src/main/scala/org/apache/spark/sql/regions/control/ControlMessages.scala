@@ -105,7 +105,7 @@ private[control] final case class Taken(row: Long, value: String)
 private[control] final case class Track(values: Seq[Taken], whole: Boolean) {
 
   /** In whatever order its rows came, each was computed with the same. */
-  def constant: Boolean = whole && values.forall(_.row == 1) && values.size <= 1
+  def constant: Boolean = whole && values.forall(_.row == 1)
 }
 
 /**
