@@ -22,7 +22,7 @@ WATCH_SECONDS = 1.0
 HELP = """list                          operators of running queries, with their rows
 pause                         all tasks stand
 resume                        they go on; rows at breakpoints pass unless answered
-inspect                       what each task does, its next row and its memory
+inspect                       sizes of operators; what each task does, its next row and its memory
 break OPERATOR CONDITION [skip|fail]
                               stop at a row, at count(*) = N rows, or at sum(EXPRESSION) >= N
 clear NUMBER                  remove a breakpoint
@@ -30,6 +30,7 @@ rows                          rows at breakpoints
 skip ROW, fail ROW            what becomes of one, once resumed
 params                        values that can be changed
 set NAME VALUE                change one, for the rows to come
+changes                       at which row each task took a value
 watch [SECONDS]               list, again and again
 take-over                     from who is in control
 leave                         let others"""
@@ -95,6 +96,8 @@ def done(job: RunningJob, words: list[str]) -> None:
         case ["set", name, value]:
             job.set(name, value)
             click.echo(f"{name} = {job.params[name]}")
+        case ["changes"]:
+            click.echo("\n".join(map(_change, job.changes)) or "no task took another value")
         case ["watch", *seconds] if len(seconds) <= 1:
             _watch(job, float(seconds[0]) if seconds else WATCH_SECONDS)
         case ["take-over"]:
@@ -123,7 +126,11 @@ def listed(job: RunningJob) -> str:
 
 def inspected(job: RunningJob) -> str:
     lines: list[str] = []
-    tasks = {task.attempt: task for each in job.operators() for task in each.tasks}
+    operators = job.operators(sizes=True)
+    for each in operators:
+        known = ", ".join(f"{name} {size}" for name, size in sorted(each.sizes.items()))
+        lines += [f"{each.name} of query {each.query}: {known}"] if known else []
+    tasks = {task.attempt: task for each in operators for task in each.tasks}
     for task in sorted(tasks.values(), key=lambda each: each.attempt):
         place = f"before a row of {task.at}" if task.row else f"at {task.at}" if task.at else "between operators"
         what = f"stands {place}" if task.stands else f"runs: {next(iter(task.stack), '')}"
@@ -140,6 +147,15 @@ def inspected(job: RunningJob) -> str:
 def _row(row: dict[str, Any]) -> str:
     values = "\n".join(f"  {column} = {value}" for column, value in row["values"].items())
     return f"{row['name']}: row {row['ordinal']:,} of {row['operator']}, {row['why']}\n{values}"
+
+
+def _change(change: dict[str, Any]) -> str:
+    how = ", as an earlier attempt did" if change["replayed"] else ""
+    why = f" ({change['reason']})" if change["reason"] else ""
+    return (
+        f"stage {change['stage']}, partition {change['partition']}, attempt {change['attempt']}: "
+        f"{change['name']} = {change['value']} from row {change['row']:,} on{how}{why}"
+    )
 
 
 def _watch(job: RunningJob, seconds: float) -> None:

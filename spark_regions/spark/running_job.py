@@ -68,7 +68,9 @@ class RunningOperator:
     """An operator of a query that runs.
 
     `rows`: that it has given, in tasks that have ended well and in those that run. `rows_in`: that it was given, where
-    the operators below are counted; None where none is. `columns`: name and type of what it gives.
+    the operators below are counted; None where none is. `columns`: name and type of what it gives. `sizes`: if asked
+    for, of all its tasks, such as `peak memory`, `spill size`, `data size` and `size of files read`, as Spark has them
+    from the last heartbeat of each executor; some are told once an operator has all of its rows.
     """
 
     name: str
@@ -77,6 +79,7 @@ class RunningOperator:
     rows: int
     rows_in: int | None
     columns: dict[str, str]
+    sizes: dict[str, str]
     tasks: tuple[TaskRows, ...]
 
     def __str__(self) -> str:
@@ -135,9 +138,12 @@ class RunningJob:
             if not row.get("going", False)
         ]
 
-    def operators(self) -> list[RunningOperator]:
-        """What each operator of the running queries has given so far, and what its tasks do."""
-        answer = self._answer("operators")
+    def operators(self, sizes: bool = False) -> list[RunningOperator]:
+        """What each operator of the running queries has given so far, and what its tasks do.
+
+        :param sizes: also asks Spark for the bytes that the operators read, hold and spill
+        """
+        answer, held = self._answer("operators"), self._answer("sizes")["sizes"] if sizes else {}
         tasks, found = answer["tasks"], answer["operators"]
         rows = {each["id"]: each["passed"] + _passed(tasks, each["id"]) for each in found}
         return [
@@ -148,6 +154,7 @@ class RunningJob:
                 rows=rows[each["id"]],
                 rows_in=sum(rows[below] for below in each["inputs"]) if each["inputs"] else None,
                 columns=dict(each["columns"]),
+                sizes=dict(held.get(str(each["id"]), {})),
                 tasks=tuple(_task(task, each["id"]) for task in tasks if str(each["id"]) in task["rows"]),
             )
             for each in found
@@ -197,7 +204,11 @@ class RunningJob:
 
     @property
     def changes(self) -> list[dict[str, Any]]:
-        """From which `row` on, of those that it computes with the parameter, each task took which `value`."""
+        """From which `row` on, of those that it computes with the parameter, each task took which `value`.
+
+        `replayed`: there an earlier attempt of the task took it. `reason`: why an attempt takes what holds from its
+        first row on, and not what an earlier one took.
+        """
         return list(self._answer("state")["changes"])
 
     def take_over(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import time
 import urllib.error
@@ -82,31 +83,40 @@ def test_rows_stay_in_ten_kinds_of_work(tmp_path: Path) -> None:
     assert done.stdout.count("same rows:") == 10, done.stdout + done.stderr[-6000:]
 
 
-def plans(spark: SparkSession, folder: str) -> str:
-    rows = spark.read.parquet(folder).where("k > 3").groupBy("k").count()
-    rows.collect()
-    return str(rows._jdf.queryExecution().executedPlan().toString())
+def plans(spark: SparkSession, folder: Path) -> dict[str, str]:
+    """Of the ten kinds of work, as they ran, without the numbers of columns and plans."""
+    shown = {}
+    for name, make in kinds(spark, folder).items():
+        frame = make()
+        frame.collect()
+        text = frame._jdf.queryExecution().executedPlan().toString()
+        shown[name] = re.sub(r"#\d+L?|plan_id=\d+|RDD\[\d+\]", "", text)
+        spark.catalog.clearCache()
+    return shown
 
 
 def with_and_without(folder: str) -> None:
-    shown = {}
-    for on in ("false", "true"):
-        confs = CONTROLLED | {"spark.regions.control.enabled": on, "spark.ui.enabled": "true", "spark.ui.port": "0"}
-        with spark_session(Path(folder, on), confs) as spark:
-            if on == "false":
+    """Control on, off, unset, and no plugin at all."""
+    ui = {"spark.ui.enabled": "true", "spark.ui.port": "0"}
+    key = "spark.regions.control.enabled"
+    unset = {name: value for name, value in CONTROLLED.items() if name != key}
+    shown, kept = {}, {}
+    for how, confs in ("false", unset | {key: "false"}), ("unset", unset), ("true", CONTROLLED), ("plain", unset):
+        with spark_session(None if how == "plain" else Path(folder, how), confs | ui) as spark:
+            if how == "false":
                 facts(spark, Path(folder))
+            if how in ("false", "unset"):
                 with pytest.raises(ControlError, match=r"expected spark\.regions\.control\.enabled=true"):
                     control(spark).pause()
                 with pytest.raises(ControlError, match=r"expected spark\.regions\.control\.enabled=true"):
                     posted(page(spark), {"command": "pause", "by": "anna"}, 1)
-            shown[on] = plans(spark, str(Path(folder, "facts")))
-            kept = spark.range(10).where(F.col("id") >= param("least", 7))
-            assert kept.count() == 3
-            shown[on] += str(kept._jdf.queryExecution().optimizedPlan().toString())
-    assert "Probe" not in shown["false"] and "Probe" in shown["true"]
-    assert (
-        "(id#" in shown["false"] and "param" not in shown["false"] and "spark_regions_param(least, 7)" in shown["true"]
-    )
+            shown[how] = plans(spark, Path(folder))
+            frame = spark.range(10).where(F.col("id") >= param("least", 7))
+            assert frame.count() == 3
+            kept[how] = re.sub(r"#\d+L?", "", frame._jdf.queryExecution().optimizedPlan().toString())
+    assert shown["false"] == shown["unset"] == shown["plain"] and len(shown["plain"]) == 10
+    assert all("Probe" in shown["true"][name] and "Probe" not in text for name, text in shown["plain"].items())
+    assert kept["false"] == kept["unset"] == kept["plain"] and "spark_regions_param(least, 7)" in kept["true"]
     print("planted only if enabled")
 
 
@@ -300,6 +310,75 @@ def test_a_value_is_changed_while_a_query_runs(
         session.sql("SELECT spark_regions_param('x', id) FROM range(1)").collect()
 
 
+def changed_midway(
+    job: RunningJob,
+    pool: ThreadPoolExecutor,
+    make: Callable[[], DataFrame],
+    operators: tuple[str, str],
+    meanwhile: Callable[[], None] = lambda: None,
+) -> tuple[list[Any], list[dict[str, Any]]]:
+    """Begins with 9, and has 5 from the 1,000th row on; `meanwhile` 2,000 rows later. The rows, and what tasks took."""
+    before = len(job.changes)
+    make()
+    job.set("low", 9)
+    first, operator = operators
+    running = held_at_start(job, pool, make, first)
+    job.break_when(operator, "count(*) = 1000")
+    job.resume()
+    until(lambda: job.paused, 30)
+    job.set("low", 5)
+    job.break_when(operator, "count(*) = 2000")
+    job.resume()
+    until(lambda: job.paused, 30)
+    meanwhile()
+    job.resume()
+    return running.result(timeout=60), job.changes[before:]
+
+
+def test_a_task_that_comes_again_takes_values_at_the_same_rows(
+    session: SparkSession, job: RunningJob, pool: ThreadPoolExecutor, folder: Path
+) -> None:
+    session.range(0, 10_000, 1, 1).write.parquet(str(folder / "one"))
+
+    def attempts() -> set[int]:
+        return {task.attempt for each in job.operators() for task in each.tasks}
+
+    def lose() -> None:
+        before = attempts()
+        for attempt in before:
+            session.sparkContext._jsc.sc().killTaskAttempt(attempt, False, "a test")  # type: ignore[union-attr]
+        until(lambda: attempts() - before, 30)
+
+    def scanned() -> DataFrame:
+        rows = session.read.parquet(str(folder / "one")).selectExpr("id", "id % 10 AS digit")
+        return rows.where(F.col("digit") >= param("low", 8)).select("id", F.spark_partition_id())
+
+    scan = "Scan parquet", "Scan parquet"
+    expected, plain = changed_midway(job, pool, scanned, scan)
+    assert expected == [(n, 0) for n in range(10_000) if n % 10 >= (9 if n < 1000 else 5)]
+    found, changes = changed_midway(job, pool, scanned, scan, lambda: (lose(), lose()))
+    taken = [(each["row"], each["value"]) for each in changes]
+    assert found == expected and taken == [(1, "9"), (1001, "5")] * 2, changes
+    assert [each["replayed"] for each in plain + changes] == [False] * 4 + [True] * 2
+    assert len({each["attempt"] for each in changes}) == 2 and not any(each["reason"] for each in changes)
+
+    def shuffled() -> DataFrame:
+        return session.range(0, 10_000, 1, 4).repartition(1).where(F.col("id") % 10 >= param("low", 8))
+
+    session.conf.set("spark.sql.adaptive.enabled", "false")
+    try:
+        found, changes = changed_midway(job, pool, shuffled, ("Range", "ShuffleRead"), lose)
+    finally:
+        session.conf.unset("spark.sql.adaptive.enabled")
+    assert found == [(n,) for n in range(10_000) if n % 10 >= 5]
+    *lost, last = changes
+    assert [(each["row"], each["value"]) for each in lost] == [(1, "9"), (1001, "5")]
+    assert (last["row"], last["value"], last["replayed"]) == (1, "5", False)
+    assert last["reason"] == f"rows of a shuffle come as they arrive: attempt {lost[0]['attempt']} took 5 at row 1001"
+    shown = CliRunner().invoke(commands, ["debug", page(session), "changes"]).output
+    assert "low = 5 from row 1,001 on, as an earlier attempt did\n" in shown and last["reason"] in shown
+
+
 def test_a_paused_query_is_cancelled(
     session: SparkSession, job: RunningJob, pool: ThreadPoolExecutor, folder: Path
 ) -> None:
@@ -396,7 +475,9 @@ def test_debug_in_a_terminal(session: SparkSession, job: RunningJob, pool: Threa
     told("resume")
     shown = until(lambda: "id = 300" in (rows := told("rows")) and rows, 30)
     name = shown.partition(":")[0]
-    assert "stands before a row of Filter" in told("inspect")
+    inspected = told("inspect")
+    assert "stands before a row of Filter" in inspected
+    assert re.search(r"^Scan parquet of query \d+:.* size of files read \d+\.\d [KM]iB", inspected, re.MULTILINE)
     assert "did you mean Filter" in told("break", "Fliter", "id = 1", status=1)
     assert "expected a command" in told("stop", status=1)
     typed = told(typed=f"skip {name}\nclear 1000\nresume\nleave\nquit\n")

@@ -4,6 +4,7 @@
   const {el, count, cell, cells, list, heading, muted, table, pages} = view;
   const BY = 'the Regions tab';
   const EVERY = 1000;
+  const LAST = 100;
 
   pages.running = function (facts) {
     if (facts.error) return muted(facts.error);
@@ -66,7 +67,7 @@
     return made;
   }
 
-  function parts({state, note, operators, tasks, params, badRows}, command) {
+  function parts({state, note, operators, tasks, params, changes, badRows}, command) {
     const passed = id => tasks.reduce((sum, task) => sum + (task.rows[id] || 0), 0);
     const given = new Map(operators.map(each => [each.id, each.passed + passed(each.id)]));
     const condition = point => (!point.target ? point.sql : point.sql ? `sum(${point.sql}) >= ${point.target}` : `count(*) = ${point.target}`);
@@ -104,6 +105,13 @@
       Object.keys(params).length ? [heading('Values that can be changed', Object.keys(params).length), table({
         id: 'regions-params', caption: 'Parameters', columns: ['Name', 'Type', 'Value'],
         rows: Object.entries(params).map(([name, {type, value}]) => [name, type, value]),
+      })] : [],
+      changes.length ? [heading('Values that tasks took', changes.length), table({
+        id: 'regions-changes', caption: `The last ${LAST}, the newest first`,
+        columns: ['Name', 'Value', ['Row', 'The first that was computed with it'], 'Stage', 'Partition', 'Attempt',
+          ['Replayed', 'At the row at which an earlier attempt took it']],
+        rows: changes.slice(-LAST).reverse().map(each => [each.name, each.value, ...['row', 'stage', 'partition', 'attempt'].map(number =>
+          cells.count(each[number])), each.reason ? `no: ${each.reason}` : each.replayed ? 'yes' : '']),
       })] : [],
       badRows ? el('p', {id: 'regions-bad-rows'}, `${count(badRows)} bad rows so far: `, el('code', {}, 'SELECT * FROM spark_regions_bad_rows()')) : [],
     ];

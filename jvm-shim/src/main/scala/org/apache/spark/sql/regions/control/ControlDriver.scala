@@ -11,7 +11,7 @@ import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.core.JsonProcessingException
 
-import org.apache.spark.{SparkContext, SparkEnv}
+import org.apache.spark.{SparkContext, SparkEnv, Success}
 import org.apache.spark.internal.Logging
 import org.apache.spark.rpc.{RpcCallContext, RpcEndpointRef, RpcEnv, RpcTimeout, ThreadSafeRpcEndpoint}
 import org.apache.spark.scheduler._
@@ -25,7 +25,7 @@ import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStag
 import org.apache.spark.sql.execution.exchange.BroadcastExchangeLike
 import org.apache.spark.sql.execution.ui.{SparkListenerSQLExecutionEnd, SparkListenerSQLExecutionStart}
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.regions.{Guard, Planner, RegionsConf}
+import org.apache.spark.sql.regions.{BoundedMap, Guard, Planner, RegionsConf}
 import org.apache.spark.sql.regions.ui.events.Redaction
 import org.apache.spark.sql.regions.wire.{BreakAt, Control, ControlCommand, ControlState, CountOrder, CountRows}
 import org.apache.spark.sql.regions.wire.{Frames, ProtocolException}
@@ -61,6 +61,13 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
   private var note = ""
   private val params = mutable.LinkedHashMap.empty[String, Param]
   private val took = mutable.Queue.empty[Took]
+  private val taken = new TakenValues(mostAttempts)
+
+  /** By stage, the shuffle that it writes. */
+  private val written = BoundedMap[Int, Option[Int]](mostStages)
+
+  /** Attempts that wait for what they have to repeat. */
+  private val asking = new ConcurrentHashMap[Long, () => Unit]()
 
   // Of the thread alone.
   private val counting = mutable.HashMap.empty[Int, mutable.HashMap[Long, Counts]]
@@ -68,7 +75,8 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
 
   def start(): this.type = {
     rpcEnv.setupEndpoint(endpoint, this)
-    sc.addSparkListener(listener)
+    // A queue of its own: Spark drops events of one that others hold up.
+    sc.listenerBus.addToQueue(listener, endpoint)
     this
   }
 
@@ -132,9 +140,17 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
   }
 
   private val listener = new SparkListener {
-    override def onTaskStart(start: SparkListenerTaskStart): Unit = running.put(start.taskInfo.taskId,
-      RunningTask(start.stageId, start.taskInfo.partitionId, start.taskInfo.executorId))
-    override def onTaskEnd(end: SparkListenerTaskEnd): Unit = running.remove(end.taskInfo.taskId)
+    override def onTaskStart(start: SparkListenerTaskStart): Unit = {
+      val task = start.taskInfo
+      running.put(task.taskId, RunningTask(start.stageId, task.partitionId, task.executorId))
+      answer(task.taskId)
+    }
+    override def onStageSubmitted(submitted: SparkListenerStageSubmitted): Unit =
+      written.putIfAbsent(submitted.stageInfo.stageId, submitted.stageInfo.shuffleDepId)
+    override def onTaskEnd(end: SparkListenerTaskEnd): Unit = {
+      running.remove(end.taskInfo.taskId)
+      if (end.reason == Success) taken.ended(end.taskInfo.taskId)
+    }
     override def onExecutorRemoved(removed: SparkListenerExecutorRemoved): Unit = {
       executors.remove(removed.executorId)
       later(lost(removed.executorId))
@@ -196,6 +212,7 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
     if (unfit.nonEmpty) Left(unfit.head)
     else synchronized {
       if (next.edited && !state.edited) edited()
+      if (leavesOut(next)) taken.skip()
       counting.filterInPlace((number, _) => next.breakpoints.exists(_.number == number))
       val changed = next.version != state.version
       state = next
@@ -226,14 +243,50 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
   // ---- What executors tell ------------------------------------------------------------------------------------------
 
   override def receive: PartialFunction[Any, Unit] = { case bytes: Array[Byte] =>
-    later(heard(ControlMessage[ControlMessage](bytes)))
+    ControlMessage[ControlMessage](bytes) match {
+      // At once: the next attempt may ask already.
+      case change: Took =>
+        taken.took(change)
+        synchronized {
+          took.enqueue(change)
+          if (took.size > mostChanges) took.dequeue()
+        }
+      case other => later(heard(other))
+    }
   }
 
   override def receiveAndReply(context: RpcCallContext): PartialFunction[Any, Unit] = {
     case (executor: String, ref: RpcEndpointRef) =>
       executors.put(executor, ref)
       context.reply(synchronized(told).bytes)
+    case bytes: Array[Byte] =>
+      begins(ControlMessage[Starting](bytes))(earlier => context.reply(earlier.bytes))
   }
+
+  private def skips: Boolean = synchronized(leavesOut(state))
+
+  private def leavesOut(state: ControlState): Boolean =
+    state.breakpoints.exists(_.action == "skip") || state.held.exists(_.answer == "skip")
+
+  /** Answered once Spark's listeners have heard of it, and so of all that was before: its stage, and attempts that are done. */
+  private def begins(starting: Starting)(reply: Earlier => Unit): Unit = {
+    val number = starting.attempt.number
+    asking.put(number, () => reply(taken.started(starting, output(starting.attempt.stage), skips)))
+    if (running.containsKey(number)) answer(number)
+    else thread.schedule((() => unheard(number)): Runnable, listenerMillis, TimeUnit.MILLISECONDS)
+  }
+
+  private def answer(attempt: Long): Unit = Option(asking.remove(attempt)).foreach(_())
+
+  private def unheard(attempt: Long): Unit = if (asking.containsKey(attempt)) {
+    logWarning(
+      s"Spark has dropped events of task attempt $attempt: it may not take the values that an earlier one took")
+    answer(attempt)
+  }
+
+  /** What a stage writes; the same for all of its attempts, also if Spark has dropped what says it. */
+  private def output(stage: Int): String =
+    written.computeIfAbsent(stage, _ => None).fold(s"stage $stage")(shuffle => s"shuffle $shuffle")
 
   private def later(work: => Unit): Unit =
     if (!thread.isShutdown) thread.execute(() => Guard.run(sc.conf, "control of running tasks")(work))
@@ -242,10 +295,6 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
     case Held(row) => say(ControlCommand("hold", own, held = Some(row.copy(values = redacted(row.values.toSeq).toMap))))
     case Gone(attempt) =>
       if (state.held.exists(_.attempt == attempt)) say(ControlCommand("letgo", own, attempt = Some(attempt)))
-    case change: Took => synchronized {
-        took.enqueue(change)
-        if (took.size > mostChanges) took.dequeue()
-      }
     case Failing(attempt, why) => sc.cancelStage(attempt.stage, s"stopped at a breakpoint: $why")
     // Another task may have told it.
     case Broken(number, error) => if (state.breakpoints.exists(_.number == number)) {
@@ -321,7 +370,7 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
    * Does what a command says, and tells what holds: `{"state":…,"note":…}`, of a pause with what stands and what does not;
    * `{"error":…}` if it cannot be done.
    *
-   * @param text a ControlCommand of docs/protocol.md; `state` and `operators` only ask
+   * @param text a ControlCommand of docs/protocol.md; `state`, `operators` and `sizes` only ask
    * @param seconds how long a pause is waited for
    */
   def ask(text: String, seconds: Double): String = {
@@ -329,7 +378,7 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
       try {
         val asked = ControlCommand.codec.read(Frames.json.readTree(text), "")
         val refused = asked.command match {
-          case "state" | "operators" => None
+          case "state" | "operators" | "sizes" => None
           case other if !commands.contains(other) || asked.by == own =>
             Some(
               s"Found the command $other of ${asked.by}, expected ${commands.mkString(", ")} of another. Hint: docs/control.md")
@@ -341,6 +390,7 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
           asked.command match {
             case "pause" => standing(seconds) ++ held
             case "operators" => operators() ++ held
+            case "sizes" => Map("sizes" -> sizes())
             case _ => held
           })(why => Map("error" -> why))
       } catch {
@@ -365,7 +415,9 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
           "stage" -> each.attempt.stage,
           "partition" -> each.attempt.partition,
           "attempt" -> each.attempt.number,
-          "row" -> each.row
+          "row" -> each.row,
+          "replayed" -> each.replayed,
+          "reason" -> each.reason
         )).toSeq
     ))
 
@@ -436,6 +488,22 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
     Map("operators" -> shown, "tasks" -> tasks, "python" -> seen.map(each => each.executor -> each.python).toMap)
   }
 
+  /** By operator that runs, the sizes that Spark has of it: its SQL metrics, as of each executor's last heartbeat. */
+  private def sizes(): Map[Long, Map[String, String]] = live(snapshots()).groupBy(_.execution).flatMap {
+    case (execution, alive) =>
+      val known = alive.head.session.sharedState.statusStore.executionMetrics(execution)
+      alive.map { probe =>
+        val metrics = Option(probe.plan.get).toSeq.flatMap(plan => ProbeRule.shown(plan.child).metrics.values)
+        val found = for {
+          metric <- metrics.filter(_.metricType == "size")
+          name <- metric.name
+          // The sum over tasks comes before what the smallest and the largest are.
+          sum <- known.get(metric.id).flatMap(_.linesIterator.toSeq.lastOption).map(_.takeWhile(_ != '(').trim)
+        } yield name -> sum
+        probe.id -> found.toMap
+      }
+  }
+
   private def below(plan: SparkPlan): Seq[Long] = plan match {
     case probe: ProbeExec => probe.registered.map(_.id).toSeq
     case stage: QueryStageExec => below(stage.plan)
@@ -458,6 +526,9 @@ object ControlDriver {
   private val own = "driver"
   private val mostProbes = 5000
   private val mostChanges = 5000
+  private val mostStages = 10000
+  private val mostAttempts = 100000
+  private val listenerMillis = 10000L
   private lazy val snapshotTimeout = new RpcTimeout(scala.concurrent.duration.FiniteDuration(2, TimeUnit.SECONDS),
     "spark.regions.control")
 

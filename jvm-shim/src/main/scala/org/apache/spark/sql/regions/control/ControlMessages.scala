@@ -63,9 +63,68 @@ private[control] final case class Failing(attempt: wire.TaskAttempt, why: String
 /** The condition of a breakpoint fails. */
 private[control] final case class Broken(number: Int, error: String) extends ControlMessage
 
-/** A task computes with another value of a parameter, from the row on that it computes as its `row`th with it. */
-private[control] final case class Took(attempt: wire.TaskAttempt, name: String, value: String, row: Long)
+/**
+ * A task computes with another value of a parameter, from the row on that it computes as its `row`th with it.
+ *
+ * @param replayed an earlier attempt took it there
+ * @param reason why an attempt does not take what an earlier one took
+ */
+private[control] final case class Took(
+    attempt: wire.TaskAttempt,
+    place: Place,
+    name: String,
+    value: String,
+    row: Long,
+    replayed: Boolean,
+    reason: String)
     extends ControlMessage
+
+/**
+ * An attempt that computes with parameters asks for an [[Earlier]].
+ *
+ * @param again whether there was another attempt of its stage or task
+ */
+private[control] final case class Starting(attempt: wire.TaskAttempt, again: Boolean) extends ControlMessage
+
+/**
+ * Where a task computes with a parameter; the same for each attempt of the task.
+ *
+ * @param param where in the plan
+ * @param partition of the rows there: a task may have several of them
+ * @param number of those in the task that have this partition, in their order
+ */
+private[control] final case class Place(param: Long, partition: Int, number: Int)
+
+/** @param row the first one that was computed with it, from 1 */
+private[control] final case class Taken(row: Long, value: String)
+
+/**
+ * @param values after the default
+ * @param whole whether they are those of all rows that the task has there; else others may have followed
+ */
+private[control] final case class Track(values: Seq[Taken], whole: Boolean) {
+
+  /** In whatever order its rows came, each was computed with the same. */
+  def constant: Boolean = whole && values.forall(_.row == 1)
+}
+
+/**
+ * What earlier attempts of a task took.
+ *
+ * @param attempt the last one of them; none before the first
+ * @param whole of places that are not in `tracks`
+ * @param skipped whether a breakpoint may have left rows out, then or now
+ * @param forgotten whether there may have been one of which nothing is known any more
+ */
+private[control] final case class Earlier(
+    attempt: Option[Long],
+    tracks: Map[Place, Track],
+    whole: Boolean,
+    skipped: Boolean,
+    forgotten: Boolean)
+    extends ControlMessage {
+  def at(place: Place): Track = tracks.getOrElse(place, Track(Nil, whole))
+}
 
 /** See CountRows of docs/protocol.md. */
 private[control] final case class Counts(

@@ -45,8 +45,13 @@ private[control] final class ControlledExecutor(env: SparkEnv) extends ThreadSaf
 
   def tell(message: ControlMessage): Unit = driver.send(message.bytes)
 
+  def earlier(starting: Starting): Earlier = ControlMessage[Earlier](driver.askSync[Array[Byte]](starting.bytes))
+
+  def task(context: TaskContext): ControlledTask =
+    tasks.computeIfAbsent(context.taskAttemptId(), _ => new ControlledTask(context, this))
+
   def probe(info: ProbeInfo, context: TaskContext): Probe = {
-    val task = tasks.computeIfAbsent(context.taskAttemptId(), _ => new ControlledTask(context, this))
+    val task = this.task(context)
     info.state.foreach(hold)
     lock.synchronized {
       task.probes.getOrElseUpdate(info.id, {
@@ -143,9 +148,21 @@ private[control] final class ControlledTask(val context: TaskContext, executor: 
 
   val probes = scala.collection.mutable.LinkedHashMap.empty[Long, Probe]
   val attempt: TaskAttempt = TaskAttempt(context.stageId(), context.partitionId(), context.taskAttemptId())
+
+  /** What earlier attempts took of parameters. */
+  lazy val earlier: Earlier = executor.earlier(
+    Starting(attempt, again = context.attemptNumber() + context.stageAttemptNumber() > 0))
+  private val places = scala.collection.mutable.HashMap.empty[(Long, Int), Int]
   private val thread = Thread.currentThread()
   private var standing: Option[(Probe, Seq[(String, String)])] = None
   context.addTaskCompletionListener[Unit](_ => executor.ended(this))
+
+  /** Of a parameter that is about to be computed with. */
+  def place(param: Long, partition: Int): Place = synchronized {
+    val number = places.getOrElse((param, partition), 0)
+    places((param, partition)) = number + 1
+    Place(param, partition, number)
+  }
 
   /** Called with the executor's lock. */
   def standingAt(probe: Probe, row: InternalRow)(wait: => Unit): Unit = {

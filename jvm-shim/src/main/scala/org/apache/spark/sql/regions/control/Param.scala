@@ -6,7 +6,6 @@ import org.apache.spark.{SparkEnv, TaskContext}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Cast, Expression, LeafExpression, Literal, Nondeterministic}
 import org.apache.spark.sql.catalyst.expressions.codegen.CodegenFallback
-import org.apache.spark.sql.regions.wire.TaskAttempt
 import org.apache.spark.sql.types._
 
 /**
@@ -14,8 +13,10 @@ import org.apache.spark.sql.types._
  * it into a scan nor prunes partitions by it, and a value that lets more pass finds the rows.
  *
  * @param default until it is set, as text
+ * @param place where in a physical plan; 0 in others
+ * @param unordered why an attempt that comes again may meet other rows there, or the same in another order
  */
-final case class Param(name: String, dataType: DataType, default: String)
+final case class Param(name: String, dataType: DataType, default: String, place: Long = 0, unordered: String = "")
     extends LeafExpression with Nondeterministic with CodegenFallback {
   override def nullable: Boolean = false
   override def prettyName: String = Param.function
@@ -23,7 +24,10 @@ final case class Param(name: String, dataType: DataType, default: String)
 
   @transient private var value: Param.Value = _
 
-  override protected def initializeInternal(partition: Int): Unit = value = new Param.Value(this)
+  // Spark finds equal exchanges by this.
+  override lazy val canonicalized: Expression = copy(place = 0, unordered = "")
+
+  override protected def initializeInternal(partition: Int): Unit = value = new Param.Value(this, partition)
   override protected def evalInternal(row: InternalRow): Any = value.next()
 }
 
@@ -63,11 +67,24 @@ object Param {
 
   def text(value: Literal): String = Cast(value, StringType).eval().toString
 
-  /** It in one task, whose rows it counts. */
-  private final class Value(param: Param) {
-    private val attempt =
-      Option(TaskContext.get()).map(task => TaskAttempt(task.stageId(), task.partitionId(), task.taskAttemptId()))
+  /** It in one task, whose rows it counts: what an earlier attempt took comes first, at the same rows. */
+  private final class Value(param: Param, partition: Int) {
     private val executor = ControlledExecutor.of(SparkEnv.get)
+    private val task = Option(TaskContext.get()).map(executor.task)
+    private val place = task.filter(_ => param.place > 0).map(_.place(param.place, partition))
+    private val earlier = place.map(at => task.get.earlier.at(at)).getOrElse(Track(Nil, whole = false))
+
+    private def forgotten: Boolean = place.nonEmpty && task.exists(_.earlier.forgotten)
+
+    /** Why the earlier rows do not come again. */
+    private val unlike =
+      if (earlier.constant) ""
+      else if (forgotten) "what earlier attempts took is not known any more"
+      else if (task.exists(_.earlier.skipped)) "a breakpoint may have left rows out"
+      else param.unordered
+    private var ahead = if (unlike.isEmpty) earlier.values.toList else Nil
+    private var follows = ahead.isEmpty && !(unlike.isEmpty && earlier.whole)
+    private var tells = ahead.isEmpty && (earlier.values.nonEmpty || forgotten)
     private var rows = 0L
     private var seen: Map[String, String] = _
     private var now = param.default
@@ -75,18 +92,36 @@ object Param {
 
     def next(): Any = {
       rows += 1
-      val held = executor.params
-      if (held ne seen) look(held)
+      if (ahead.nonEmpty && rows == ahead.head.row) repeat()
+      if (follows) {
+        val held = executor.params
+        if (held ne seen) look(held)
+      }
       value
+    }
+
+    private def repeat(): Unit = {
+      take(ahead.head.value, replayed = true, "")
+      ahead = ahead.tail
+      follows = ahead.isEmpty && !earlier.whole
     }
 
     private def look(held: Map[String, String]): Unit = {
       seen = held
-      for (text <- held.get(param.name) if text != now) {
-        now = text
-        value = read(text, param.dataType).fold(why => throw new IllegalStateException(why), _.value)
-        attempt.foreach(each => executor.tell(Took(each, param.name, text, rows)))
-      }
+      for (text <- held.get(param.name) if text != now || tells) take(text, replayed = false, reason)
+      tells = false
+    }
+
+    private def reason: String = if (!tells) ""
+    else if (forgotten) unlike
+    else earlier.values.lastOption.filter(_.row > 1).fold("")(last =>
+      s"$unlike: attempt ${task.flatMap(_.earlier.attempt).getOrElse(0L)} took ${last.value} at row ${last.row}")
+
+    private def take(text: String, replayed: Boolean, reason: String): Unit = {
+      now = text
+      value = read(text, param.dataType).fold(why => throw new IllegalStateException(why), _.value)
+      for (each <- task; at <- place)
+        executor.tell(Took(each.attempt, at, param.name, text, rows, replayed, reason))
     }
   }
 }

@@ -22,7 +22,7 @@ final class ProbeRule(session: SparkSession) extends ColumnarRule {
 
   override val postColumnarTransitions: Rule[SparkPlan] = plan =>
     Guard(session.sparkContext.conf, "the probes of a plan", plan) {
-      val inside = ProbeRule.within(plan)
+      val inside = ProbeRule.within(DeterminedRows.placed(plan))
       // The root of a shuffle's or a broadcast's stage has to stay what it is.
       if (ProbeRule.counted(inside) && !inside.isInstanceOf[ShuffleExchangeExec]) ProbeRule.probe(inside) else inside
     }
