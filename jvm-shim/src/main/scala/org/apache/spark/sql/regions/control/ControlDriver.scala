@@ -28,7 +28,7 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.regions.{Guard, Planner, RegionsConf}
 import org.apache.spark.sql.regions.ui.events.Redaction
 import org.apache.spark.sql.regions.wire.{BreakAt, Control, ControlCommand, ControlState, CountOrder, CountRows}
-import org.apache.spark.sql.regions.wire.{Frames, ProtocolException}
+import org.apache.spark.sql.regions.wire.{Frames, ProtocolException, WaitingRow}
 import org.apache.spark.sql.types.DoubleType
 import org.apache.spark.util.{ThreadUtils, Utils}
 
@@ -111,6 +111,11 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
     synchronized(params.get(asked.name)).fold[Either[String, ControlCommand]](Right(asked))(param =>
       Param.read(asked.value, param.dataType).map(value => asked.copy(value = Param.text(value))))
 
+  private def unfit(asked: ControlCommand): Option[String] = {
+    def name(row: WaitingRow) = s"${row.attempt.stage}.${row.attempt.partition}.${row.attempt.number}"
+    synchronized(state.held).find(name(_) == asked.row).flatMap(GivenValues.unfit(_, asked.values))
+  }
+
   /** Why the query must not be paused. */
   private def refusal(plan: ProbeExec): Option[String] = {
     val conf = plan.session.sessionState.conf
@@ -163,9 +168,9 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
           code => Some(probe.id -> Point(each.number, each.action, each.sql, Some(code), each.target > 0))
         )
     val answers =
-      state.held.filter(_.going).map(row => Holding.key(row.attempt.number, row.operator, row.ordinal) -> row.answer)
+      state.held.filter(_.going).map(row => Holding.key(row) -> Answered(row.answer, row.fixed))
     told = Holding(told.version + 1, state.paused, points.flatten.groupMap(_._1)(_._2),
-      answers.toMap ++ Option.when(everyRow)(Holding.everyRow -> "pass"), state.params)
+      answers.toMap ++ Option.when(everyRow)(Holding.everyRow -> Answered("pass")), state.params)
   }
 
   private def send(): Unit = {
@@ -239,7 +244,7 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
     if (!thread.isShutdown) thread.execute(() => Guard.run(sc.conf, "control of running tasks")(work))
 
   private def heard(message: ControlMessage): Unit = message match {
-    case Held(row) => say(ControlCommand("hold", own, held = Some(row.copy(values = redacted(row.values.toSeq).toMap))))
+    case Held(row) => say(ControlCommand("hold", own, held = Some(GivenValues.redacted(sc.conf, row))))
     case Gone(attempt) =>
       if (state.held.exists(_.attempt == attempt)) say(ControlCommand("letgo", own, attempt = Some(attempt)))
     case change: Took => synchronized {
@@ -334,6 +339,7 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
             Some(
               s"Found the command $other of ${asked.by}, expected ${commands.mkString(", ")} of another. Hint: docs/control.md")
           case "pause" if refusals.nonEmpty => refusals.headOption
+          case "answer" if unfit(asked).nonEmpty => unfit(asked)
           case "set" => typed(asked).flatMap(typed => await(command(Seq(typed)))).left.toOption
           case _ => await(command(Seq(asked), live(snapshots()).map(_.name))).left.toOption
         }
@@ -370,9 +376,7 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
     ))
 
   private def refusals: Seq[String] =
-    Option.when(sc.conf.getBoolean("spark.speculation", defaultValue = false))(
-      "Found spark.speculation=true, which starts other attempts of paused tasks, expected false. " +
-        "Hint: --conf spark.speculation=false").toSeq ++ live().flatMap(_.refusal)
+    speculates(sc).toSeq ++ live().flatMap(_.refusal)
 
   private def await[T](work: => T): T =
     try thread.submit((() => work): Callable[T]).get(answerMillis, TimeUnit.MILLISECONDS)
@@ -462,6 +466,16 @@ object ControlDriver {
     "spark.regions.control")
 
   @volatile private var driver: Option[ControlDriver] = None
+
+  private def speculates(sc: SparkContext): Option[String] =
+    Option.when(sc.conf.getBoolean("spark.speculation", defaultValue = false))(
+      "Found spark.speculation=true, which starts other attempts of paused tasks, expected false. " +
+        "Hint: --conf spark.speculation=false")
+
+  /** Why nobody can be asked about rows that fail. */
+  def unasked(sc: SparkContext): Option[String] = if (driver.nonEmpty) speculates(sc) else Some(
+    s"Found ${RegionsConf.onBadRow.key}=pause, expected ${RegionsConf.controlEnabled.key}=true with it. " +
+      s"Hint: --conf ${RegionsConf.controlEnabled.key}=true when the application starts")
 
   /** Of the application of this JVM, where control is on. */
   def current: Option[ControlDriver] = driver
