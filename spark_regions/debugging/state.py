@@ -58,7 +58,7 @@ class Answer(Command, frozen=True):
 
     :param row: its name
     :param action: one of the row's `answers`
-    :param values: of `fix`; see `HeldRow.fitting`
+    :param values: of `fix`; see `HeldRow.fitting`. Those that it was given before stay
     """
 
     row: str
@@ -253,7 +253,7 @@ class State(msgspec.Struct, frozen=True):
             raise ControlError(
                 f"Found the answer {command.action!r}, expected {' or '.join(row.answers)}. Hint: {hint}."
             )
-        fixed = row.fitting(command.values) if command.action == FIX else {}
+        fixed = row.fixed | row.fitting(command.values) if command.action == FIX else {}
         answered = replace(row, answer=command.action, fixed=fixed)
         held = tuple(answered if each is row else each for each in self.held)
         return {"held": held, "edited": self.edited or command.action != FAIL}

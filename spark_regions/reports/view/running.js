@@ -119,7 +119,7 @@
       if (text === null) return;
       const [column, ...rest] = types.length > 1 ? text.split('=') : ['', text];
       // One column a time: those that were given before stay.
-      fields.values = Object.assign({}, row.fixed, {[column.trim()]: rest.join('=')});
+      fields.values = {[column.trim()]: rest.join('=')};
     }
     command('answer', fields);
   }
