@@ -29,7 +29,7 @@ clear NUMBER                  remove a breakpoint
 rows                          rows that wait, at breakpoints or bad ones
 skip ROW, fail ROW            what becomes of one, once resumed
 null ROW, fix ROW VALUE       the same of what failed on a bad row
-fix ROW COLUMN=VALUE ...      it goes on with other values, once resumed
+fix ROW COLUMN=VALUE ...      the same of a line of CSV or JSON, by column
 answers                       what became of rows so far
 params                        values that can be changed
 set NAME VALUE                change one, for the rows to come
@@ -159,7 +159,7 @@ def _became(row: dict[str, Any]) -> str:
 
 def _values(job: RunningJob, row: str, words: list[str]) -> Any:
     """One value, or values by column where the row has columns of such names; `COLUMN=NULL` is no value."""
-    types = next((each["types"] for each in job.rows if each["name"] == row), {})
+    types: dict[str, str] = next((each["types"] for each in job.rows if each["name"] == row), {})
     named = [word.partition("=") for word in words]
     if len(words) == 1 and named[0][0] not in types:
         return words[0]

@@ -41,7 +41,7 @@ class HeldRow(msgspec.Struct, frozen=True):
     :param answer: "" until one is given
     :param going: the answer is final, and the task acts on it; until then it stands
     :param error: of a bad row; else ""
-    :param types: SQL types of what can be given another value, `INT` or `INT NOT NULL`: columns, or what fails
+    :param types: SQL types of what can be given another value, `INT` or `INT NOT NULL`: what fails, or a line's columns
     :param nullable: what fails can be null instead
     :param fixed: new values with the answer `fix`, as text that the driver knows to be of their types
     """

@@ -189,10 +189,10 @@ class RunningJob:
         self._answer("answer", row=row, action="null")
 
     def fix(self, row: str, value: Any) -> None:
-        """Let a row that waits go on with other values, once resumed. Nothing after that is stored for others.
+        """Give what failed on a bad row another value, once resumed. Nothing after that is stored for others.
 
-        :param value: of what failed on a bad row; else new values by column, as `{"followers": 0}`. A value is one of
-            its type in `rows`, or its text in SQL; None is NULL
+        :param value: of its type in `rows`, or its text in SQL; None is NULL. Of a line of CSV or JSON values by
+            column, as `{"followers": 0}`
         """
         values = value if isinstance(value, dict) else {"": value}
         texts = {name: None if each is None else _text(each) for name, each in values.items()}

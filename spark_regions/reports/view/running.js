@@ -118,8 +118,9 @@
       const text = window.prompt(types.length > 1 ? `COLUMN=VALUE, of ${types.join(', ')}` : `Value of ${types[0]}`, '');
       if (text === null) return;
       const [column, ...rest] = types.length > 1 ? text.split('=') : ['', text];
-      // One column a time: those that were given before stay.
-      fields.values = {[column.trim()]: rest.join('=')};
+      // One column at a time: those that were given before stay.
+      const value = rest.join('=');
+      fields.values = {[column.trim()]: types.length > 1 && value === 'NULL' ? null : value};
     }
     command('answer', fields);
   }

@@ -111,6 +111,7 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
     synchronized(params.get(asked.name)).fold[Either[String, ControlCommand]](Right(asked))(param =>
       Param.read(asked.value, param.dataType).map(value => asked.copy(value = Param.text(value))))
 
+  /** Why a row cannot have the values that it is given. */
   private def unfit(asked: ControlCommand): Option[String] = {
     def name(row: WaitingRow) = s"${row.attempt.stage}.${row.attempt.partition}.${row.attempt.number}"
     synchronized(state.held).find(name(_) == asked.row).flatMap(GivenValues.unfit(_, asked.values))
@@ -169,8 +170,13 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
         )
     val answers =
       state.held.filter(_.going).map(row => Holding.key(row) -> Answered(row.answer, row.fixed))
-    told = Holding(told.version + 1, state.paused, points.flatten.groupMap(_._1)(_._2),
-      answers.toMap ++ Option.when(everyRow)(Holding.everyRow -> Answered("pass")), state.params)
+    told = Holding(
+      told.version + 1,
+      state.paused,
+      points.flatten.groupMap(_._1)(_._2),
+      answers.toMap ++ Option.when(everyRow)(Holding.everyRow -> Answered("pass")),
+      state.params
+    )
   }
 
   private def send(): Unit = {
@@ -314,12 +320,6 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
       say(ControlCommand("letgo", own, attempt = Some(row.attempt))))
   }
 
-  /** Values by column, as Spark would show them. */
-  private def redacted(values: Seq[(String, String)]): Seq[(String, String)] = {
-    val shown = Redaction(sc.conf, SQLConf.get.stringRedactionPattern)
-    Utils.redact(sc.conf, values).map { case (name, value) => name -> shown(value) }.toSeq
-  }
-
   // ---- What users ask -----------------------------------------------------------------------------------------------
 
   /**
@@ -339,7 +339,7 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
             Some(
               s"Found the command $other of ${asked.by}, expected ${commands.mkString(", ")} of another. Hint: docs/control.md")
           case "pause" if refusals.nonEmpty => refusals.headOption
-          case "answer" if unfit(asked).nonEmpty => unfit(asked)
+          case "answer" => unfit(asked).orElse(await(command(Seq(asked))).left.toOption)
           case "set" => typed(asked).flatMap(typed => await(command(Seq(typed)))).left.toOption
           case _ => await(command(Seq(asked), live(snapshots()).map(_.name))).left.toOption
         }
@@ -359,7 +359,8 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
 
   private def held: Map[String, Any] = synchronized(
     Map(
-      "state" -> Frames.tree(state),
+      "state" -> Frames.tree(state.copy(held = state.held.map(GivenValues.hidden(sc.conf, _)),
+          answered = state.answered.map(GivenValues.hidden(sc.conf, _)))),
       "note" -> note,
       "params" -> params.map { case (name, param) =>
         name -> Map("value" -> state.params.getOrElse(name, param.default), "type" -> param.dataType.sql)
@@ -436,7 +437,7 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
         "inputs" -> Option(probe.plan.get).toSeq.flatMap(plan => below(plan.child)).filter(known)
       )
     }
-    val tasks = seen.flatMap(_.tasks).map(task => task.copy(row = redacted(task.row)))
+    val tasks = seen.flatMap(_.tasks).map(task => task.copy(row = GivenValues.redacted(sc.conf, task.row)))
     Map("operators" -> shown, "tasks" -> tasks, "python" -> seen.map(each => each.executor -> each.python).toMap)
   }
 
@@ -473,7 +474,8 @@ object ControlDriver {
         "Hint: --conf spark.speculation=false")
 
   /** Why nobody can be asked about rows that fail. */
-  def unasked(sc: SparkContext): Option[String] = if (driver.nonEmpty) speculates(sc) else Some(
+  def unasked(sc: SparkContext): Option[String] = if (driver.nonEmpty) speculates(sc)
+  else Some(
     s"Found ${RegionsConf.onBadRow.key}=pause, expected ${RegionsConf.controlEnabled.key}=true with it. " +
       s"Hint: --conf ${RegionsConf.controlEnabled.key}=true when the application starts")
 

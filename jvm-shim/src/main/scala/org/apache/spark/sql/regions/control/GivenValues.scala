@@ -3,7 +3,8 @@ package org.apache.spark.sql.regions.control
 import scala.util.control.NonFatal
 
 import org.apache.spark.SparkConf
-import org.apache.spark.sql.catalyst.expressions.{Cast, Literal}
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{Cast, Literal, UnsafeProjection}
 import org.apache.spark.sql.catalyst.parser.CatalystSqlParser
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.regions.ui.events.Redaction
@@ -15,10 +16,11 @@ import org.apache.spark.util.Utils
 private[control] object GivenValues {
   private val notNull = " NOT NULL"
 
-  /** Types as in DDL, of those whose values can be given so; a name of several columns says none of them. */
+  /** Types as in DDL, of those whose values can be given so. */
   def types(columns: Seq[(String, DataType, Boolean)]): Map[String, String] =
-    columns.groupBy(_._1).values.collect { case Seq((name, dataType, nullable)) if readable(dataType) =>
-      name -> (dataType.sql + (if (nullable) "" else notNull))
+    columns.collect {
+      case (name, dataType, nullable) if readable(dataType) =>
+        name -> (dataType.sql + (if (nullable) "" else notNull))
     }.toMap
 
   private def readable(dataType: DataType): Boolean = dataType match {
@@ -49,14 +51,31 @@ private[control] object GivenValues {
   def value(text: Option[String], dataType: DataType, zone: String): Any = text.map(each =>
     read(each, dataType, zone).fold(why => throw new IllegalStateException(why), _.value)).orNull
 
-  /** As it may be shown. An error can tell values, also of columns that are hidden by their names. */
+  /** A row with other values, by position. */
+  def row(from: InternalRow, types: Seq[DataType], others: Map[Int, Any]): InternalRow = {
+    val values = from.toSeq(types).zipWithIndex.map { case (value, i) => others.getOrElse(i, value) }
+    UnsafeProjection.create(types.toArray)(InternalRow.fromSeq(values))
+  }
+
+  /** Values by column, as they may be shown. */
+  def redacted(conf: SparkConf, values: Seq[(String, String)]): Seq[(String, String)] = {
+    val text = Redaction(conf, SQLConf.get.stringRedactionPattern)
+    Utils.redact(conf, values).map { case (name, value) => name -> text(value) }.toSeq
+  }
+
+  /** A row as it may be shown. An error can tell values, also of columns that are hidden by their names. */
   def redacted(conf: SparkConf, row: WaitingRow): WaitingRow = {
     val text = Redaction(conf, SQLConf.get.stringRedactionPattern)
-    val named = Utils.redact(conf, row.values.toSeq)
-    val hidden = named.filter { case (name, shown) => shown != row.values(name) && row.values(name).nonEmpty }
+    val values = redacted(conf, row.values.toSeq)
+    val hidden = values.filter { case (name, shown) => shown != row.values(name) && row.values(name).nonEmpty }
     val error = hidden.foldLeft(row.error) { case (error, (name, shown)) => error.replace(row.values(name), shown) }
     val types = if (error.isEmpty) row.types else row.types.map { case (name, each) => text(name) -> each }
-    row.copy(values = named.map { case (name, shown) => name -> text(shown) }.toMap, why = text(row.why),
-      error = text(error), types = types)
+    row.copy(values = values.toMap, why = text(row.why), error = text(error), types = types)
+  }
+
+  /** The same of values that it was given. */
+  def hidden(conf: SparkConf, row: WaitingRow): WaitingRow = {
+    val shown = redacted(conf, row.fixed.toSeq.collect { case (name, Some(value)) => name -> value })
+    row.copy(fixed = row.fixed ++ shown.map { case (name, value) => name -> Some(value) })
   }
 }

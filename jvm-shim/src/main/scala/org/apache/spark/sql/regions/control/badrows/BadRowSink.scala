@@ -76,6 +76,9 @@ final class BadRowSink(
 
   @transient private var error: Throwable = _
   @transient private var text: String = _
+
+  /** That the task ends with, as somebody has said: expressions around the one that raised it have no say. */
+  @transient private var ending: Throwable = _
   @transient private var findings: Findings = _
 
   /** Columns of a row that somebody is asked about where an expression fails. */
@@ -88,7 +91,7 @@ final class BadRowSink(
    * @return its value instead; a row that is left out has null for the time being
    */
   def caught(thrown: Exception, what: Computed, values: Array[Any]): Any = {
-    if (!ofRow(thrown)) throw thrown
+    if (!ofRow(thrown) || (thrown eq ending)) throw thrown
     def found = bad(thrown, what.text, if (values.isEmpty) Nil else shown(values))
     if (policy.nulls) {
       add(found)
@@ -126,8 +129,11 @@ final class BadRowSink(
       column -> (if (value == null) "NULL" else value)
     }
     val answer = task.ask(WaitingRow(task.attempt, name, task.nextBad(), values.toMap, bad.function, error = bad.error,
-      types = types, nullable = nullable))
-    if (answer.action == "fail" || answer.action == "pass") throw thrown
+        types = types, nullable = nullable))
+    if (answer.action == "fail" || answer.action == "pass") {
+      ending = thrown
+      throw ending
+    }
     answer
   }
 
@@ -138,7 +144,11 @@ final class BadRowSink(
    * @param results what Python computes: the last columns of the row
    * @return the row that goes on; null where none does
    */
-  def returned(reports: Seq[WorkerReport], row: InternalRow, results: Seq[Computed], types: Seq[DataType]): InternalRow = {
+  def returned(
+      reports: Seq[WorkerReport],
+      row: InternalRow,
+      results: Seq[Computed],
+      types: Seq[DataType]): InternalRow = {
     val known = reports.map(report => report.copy(bad = report.bad.copy(row = shown(values(row)))))
     if (!policy.asks) {
       add(known.head.bad)
@@ -147,7 +157,7 @@ final class BadRowSink(
       if (row == null) null
       else instead(report.bad, results(report.column), raised(report.bad)) match {
         case Some(null) => row
-        case Some(value) => changed(row, types, Map(types.size - results.size + report.column -> value))
+        case Some(value) => GivenValues.row(row, types, Map(types.size - results.size + report.column -> value))
         case None =>
           add(report.bad)
           null
@@ -177,16 +187,12 @@ final class BadRowSink(
     if (answer.action != "fix") null
     else {
       val empty = new GenericInternalRow(output.size)
-      val fresh = output.zipWithIndex.collect { case ((column, dataType), i) if answer.values.contains(column) =>
-        i -> GivenValues.value(answer.values(column), dataType, zone)
+      val fresh = output.zipWithIndex.collect {
+        case ((column, dataType), i) if answer.values.contains(column) =>
+          i -> GivenValues.value(answer.values(column), dataType, zone)
       }
-      changed(empty, output.map(_._2), fresh.toMap)
+      GivenValues.row(empty, output.map(_._2), fresh.toMap)
     }
-  }
-
-  private def changed(row: InternalRow, types: Seq[DataType], fresh: Map[Int, Any]): InternalRow = {
-    val values = row.toSeq(types).zipWithIndex.map { case (value, i) => fresh.getOrElse(i, value) }
-    UnsafeProjection.create(types.toArray)(InternalRow.fromSeq(values))
   }
 
   /** As Spark raises what a Python function does. */

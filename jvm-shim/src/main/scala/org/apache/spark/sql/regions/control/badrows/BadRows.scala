@@ -81,7 +81,8 @@ final class BadRows(sc: SparkContext) extends Logging {
     val positions = shown.filter(a => Cast.canCast(a.dataType, StringType))
       .map(a => input.indexWhere(_.exprId == a.exprId)).filter(_ >= 0)
     val columns = positions.map(i => input(i).name -> input(i).dataType)
-    new BadRowSink(operator, name, columns, positions, positions.map(input), sql.sessionLocalTimeZone, sc.applicationId, policy, conf, found)
+    new BadRowSink(operator, name, columns, positions, positions.map(input), sql.sessionLocalTimeZone, sc.applicationId,
+      policy, conf, found)
   }
 
   /**

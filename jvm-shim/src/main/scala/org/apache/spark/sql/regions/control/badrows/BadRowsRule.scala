@@ -294,8 +294,10 @@ private final class Checking(session: SparkSession, rows: BadRows) {
       // What comes of a file's name, or of folders', is not for a person to say.
       val data = scan.relation.dataSchema.fieldNames.toSet
       val output = scan.output.filter(column => data(column.name))
-      CheckedRowsExec(scan, Lines)(rows.sink(numbers(), scan.nodeName, policy, Nil, Nil, conf),
-        if (output.size < scan.output.size) Nil else output.map(c => Computed(c.name, c.dataType, nullable = true)))
+      CheckedRowsExec(scan, Lines)(
+        rows.sink(numbers(), scan.nodeName, policy, Nil, Nil, conf),
+        if (output.size < scan.output.size) Nil else output.map(c => Computed(c.name, c.dataType, nullable = true))
+      )
     }
 }
 

@@ -55,7 +55,8 @@ final case class Caught(child: Expression, inputs: Seq[Expression])(val sink: Ba
     val instead = ctx.freshName("instead")
     val shown = apart(ctx)(inputs.map(_.genCode(ctx)))
     val java = CodeGenerator.javaType(dataType)
-    ev.copy(code = code"""
+    ev.copy(
+      code = code"""
       $late
       boolean ${ev.isNull} = true;
       $java ${ev.value} = ${CodeGenerator.defaultValue(dataType)};

@@ -28,7 +28,9 @@ private[badrows] case object Lines extends Reported
  *
  * @param results of PythonRows: its last columns; of Lines: its columns, if a row of them can be given
  */
-final case class CheckedRowsExec(child: SparkPlan, how: Reported)(val sink: BadRowSink, val results: Seq[Computed] = Nil)
+final case class CheckedRowsExec(child: SparkPlan, how: Reported)(
+    val sink: BadRowSink,
+    val results: Seq[Computed] = Nil)
     extends UnaryExecNode {
   override protected def otherCopyArgs: Seq[AnyRef] = sink :: results :: Nil
   override def nodeName: String = "CheckedRows"

@@ -67,9 +67,12 @@ private[badrows] object WorkerReports {
   private def parsed(text: Array[Byte]): WorkerReport = {
     val told = Frames.json.readTree(text)
     val values = told.get("values").fields().asScala.map(entry => entry.getKey -> entry.getValue.asText).toSeq
-    WorkerReport(told.get("row").asLong, told.get("column").asInt,
+    WorkerReport(
+      told.get("row").asLong,
+      told.get("column").asInt,
       BadRow(told.get("function").asText, told.get("error").asText,
-        "", told.get("trace").asText, arguments = values))
+        "", told.get("trace").asText, arguments = values)
+    )
   }
 }
 
