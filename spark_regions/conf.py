@@ -487,10 +487,11 @@ CONFS: tuple[Conf, ...] = (
         "fail",
         "runtime",
         "What becomes of a row on which a Python function, a cast, another expression or a parser fails: `fail` (the"
-        " task does, as in plain Spark), `null` (the failed value is null), `skip` (the row is left out) or"
-        " `quarantine` (left out, and kept in a table). With other than `fail`, results are read, but none is stored,"
+        " task does, as in plain Spark), `null` (the failed value is null), `skip` (the row is left out),"
+        " `quarantine` (left out, and kept in a table) or `pause` (all stands, and a person is asked; with"
+        " `control.enabled`). With other than `fail`, results are read, but none is stored,"
         " shared or computed by another engine. See [bad rows](bad_rows.md).",
-        choices=("fail", "null", "skip", "quarantine"),
+        choices=("fail", "null", "skip", "quarantine", "pause"),
     ),
     Conf(
         "spark.regions.control.maxBadRows",

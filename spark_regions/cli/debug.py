@@ -21,13 +21,16 @@ ANSWER_SECONDS = 30.0
 WATCH_SECONDS = 1.0
 HELP = """list                          operators of running queries, with their rows
 pause                         all tasks stand
-resume                        they go on; rows at breakpoints pass unless answered
+resume                        they go on; rows at breakpoints pass unless answered, bad rows need an answer
 inspect                       sizes of operators; what each task does, its next row and its memory
 break OPERATOR CONDITION [skip|fail]
                               stop at a row, at count(*) = N rows, or at sum(EXPRESSION) >= N
 clear NUMBER                  remove a breakpoint
-rows                          rows at breakpoints
+rows                          rows that wait, at breakpoints or bad ones
 skip ROW, fail ROW            what becomes of one, once resumed
+null ROW, fix ROW VALUE       the same of what failed on a bad row
+fix ROW COLUMN=VALUE ...      the same of a line of CSV or JSON, by column
+answers                       what became of rows so far
 params                        values that can be changed
 set NAME VALUE                change one, for the rows to come
 changes                       at which row each task took a value
@@ -88,9 +91,14 @@ def done(job: RunningJob, words: list[str]) -> None:
             click.echo(f"breakpoint {number} is gone")
         case ["rows"]:
             click.echo("\n".join(_row(row) for row in job.rows) or "no row waits")
-        case ["skip" | "fail" as action, row]:
-            (job.skip if action == "skip" else job.fail)(row)
+        case ["skip" | "null" | "fail" as action, row]:
+            {"skip": job.skip, "null": job.null, "fail": job.fail}[action](row)
             click.echo(f"{row}: {action}, once resumed")
+        case ["fix", row, *values] if values:
+            job.fix(row, _values(job, row, values))
+            click.echo(f"{row}: fix, once resumed")
+        case ["answers"]:
+            click.echo("\n".join(f"{_row(row)}\n  {_became(row)}" for row in job.answers) or "no row went on")
         case ["params"]:
             click.echo("\n".join(f"{name} = {value}" for name, value in job.params.items()) or "no query has any")
         case ["set", name, value]:
@@ -145,8 +153,24 @@ def inspected(job: RunningJob) -> str:
 
 
 def _row(row: dict[str, Any]) -> str:
-    values = "\n".join(f"  {column} = {value}" for column, value in row["values"].items())
-    return f"{row['name']}: row {row['ordinal']:,} of {row['operator']}, {row['why']}\n{values}"
+    values = "".join(f"\n  {column} = {value}" for column, value in row["values"].items())
+    kind = "bad row" if row["error"] else "row"
+    error = f": {row['error']}" if row["error"] else ""
+    return f"{row['name']}: {kind} {row['ordinal']:,} of {row['operator']}, {row['why']}{error}{values}"
+
+
+def _became(row: dict[str, Any]) -> str:
+    fixed = [f"{name} = {'NULL' if value is None else value}" for name, value in row["fixed"].items()]
+    return f"{row['answer']}: {', '.join(fixed)}" if fixed else str(row["answer"])
+
+
+def _values(job: RunningJob, row: str, words: list[str]) -> Any:
+    """One value, or values by column where the row has columns of such names; `COLUMN=NULL` is no value."""
+    types: dict[str, str] = next((each["types"] for each in job.rows if each["name"] == row), {})
+    named = [word.partition("=") for word in words]
+    if len(words) == 1 and named[0][0] not in types:
+        return words[0]
+    return {name: None if value == "NULL" else value for name, _, value in named}
 
 
 def _change(change: dict[str, Any]) -> str:

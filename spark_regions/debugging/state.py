@@ -13,11 +13,13 @@ import msgspec
 from msgspec.structs import replace
 
 from spark_regions.debugging.conditions import condition
-from spark_regions.debugging.rows import ANSWERS, ASK, FAIL, PASS, SKIP, Attempt, HeldRow, likely
+from spark_regions.debugging.rows import ASK, FAIL, FIX, PASS, SKIP, Attempt, HeldRow, likely
 from spark_regions.errors import ControlError
 
 DRIVER = "driver"
 """Commands of the driver itself, such as a resume after `control.pauseTimeout`; whoever is in control stays."""
+MOST_ANSWERED = 100
+"""Rows that are remembered with their answers."""
 
 
 class Command(msgspec.Struct, frozen=True, tag=str.lower):
@@ -31,7 +33,10 @@ class Pause(Command, frozen=True):
 
 
 class Resume(Command, frozen=True):
-    """Of what runs: nothing changes. Rows at breakpoints without an answer pass."""
+    """Of what runs: nothing changes. Rows at breakpoints without an answer pass.
+
+    Bad rows need one; without it they fail once the driver itself resumes.
+    """
 
 
 class Break(Command, frozen=True):
@@ -52,11 +57,13 @@ class Answer(Command, frozen=True):
     """What becomes of a row that waits, once the application is resumed; the latest answer counts.
 
     :param row: its name
-    :param action: `skip` or `fail`
+    :param action: one of the row's `answers`
+    :param values: of `fix`; see `HeldRow.fitting`. Those that it was given before stay
     """
 
     row: str
     action: str
+    values: dict[str, str | None] = msgspec.field(default_factory=dict)
 
 
 class Set(Command, frozen=True):
@@ -120,6 +127,7 @@ class State(msgspec.Struct, frozen=True):
     :param edited: rows may not be those of the plan as written: not to be stored or shared, ever
     :param params: values of parameters that were set
     :param declared: parameters of queries so far
+    :param answered: rows that went on, with their answers. That of a bad row holds for later attempts of its task
     """
 
     name: str
@@ -132,6 +140,7 @@ class State(msgspec.Struct, frozen=True):
     edited: bool = False
     params: dict[str, str] = msgspec.field(default_factory=dict)
     declared: tuple[str, ...] = ()
+    answered: tuple[HeldRow, ...] = ()
 
     def apply(self, command: Command) -> State:
         """The first who commands is in control; the identical object if nothing changes.
@@ -156,7 +165,7 @@ class State(msgspec.Struct, frozen=True):
             case Pause():
                 return {} if self.paused else {"paused": True}
             case Resume():
-                return self._resuming() if self.paused else {}
+                return self._resuming(command.by) if self.paused else {}
             case Break():
                 return self._breaking(command)
             case Clear():
@@ -172,15 +181,26 @@ class State(msgspec.Struct, frozen=True):
                 return {"held": held} if held != self.held else {}
         return {}
 
-    def _resuming(self) -> dict[str, Any]:
+    def _resuming(self, by: str) -> dict[str, Any]:
+        open_ = [row for row in self.held if row.error and not row.answer]
+        if open_ and by != DRIVER:
+            raise ControlError(
+                f"Found the bad row {open_[0].name} without an answer, expected {' or '.join(open_[0].answers)}. "
+                "Hint: fail is what plain Spark does"
+            )
         held = tuple(replace(row, answer=row.answer or PASS, going=True) for row in self.held)
-        return {"paused": False, "held": held}
+        fresh = tuple(row for row, before in zip(held, self.held, strict=True) if not before.going)
+        return {"paused": False, "held": held, "answered": (*self.answered, *fresh)[-MOST_ANSWERED:]}
 
     def _holding(self, row: HeldRow) -> dict[str, Any]:
         place = (row.attempt, row.operator, row.ordinal)
         if any((each.attempt, each.operator, each.ordinal) == place for each in self.held):
             return {}
-        return {"held": (*(each for each in self.held if each.attempt != row.attempt), row), "paused": True}
+        others = [each for each in self.held if each.attempt != row.attempt]
+        for known in reversed(self.answered):
+            if row.again(known):
+                return {"held": (*others, replace(row, answer=known.answer, fixed=known.fixed, going=True))}
+        return {"held": (*others, row), "paused": True}
 
     def _breaking(self, command: Break) -> dict[str, Any]:
         operator, action = command.operator, command.action
@@ -228,10 +248,12 @@ class State(msgspec.Struct, frozen=True):
         if row is None:
             hint = likely(command.row, waiting)
             raise ControlError(f"Found the row {command.row!r}, expected one that waits. Hint: {hint}")
-        if command.action not in ANSWERS:
+        if command.action not in row.answers:
+            hint = "what fails there has no other value" if row.error else "resume lets the row pass"
             raise ControlError(
-                f"Found the answer {command.action!r}, expected skip or fail. Hint: resume lets the row pass."
+                f"Found the answer {command.action!r}, expected {' or '.join(row.answers)}. Hint: {hint}."
             )
-        answered = replace(row, answer=command.action)
+        fixed = row.fixed | row.fitting(command.values) if command.action == FIX else {}
+        answered = replace(row, answer=command.action, fixed=fixed)
         held = tuple(answered if each is row else each for each in self.held)
-        return {"held": held, "edited": self.edited or command.action == SKIP}
+        return {"held": held, "edited": self.edited or command.action != FAIL}

@@ -41,14 +41,15 @@ def wrap(command: bytes, settings: str) -> tuple[Any, ...]:
     """What the worker gets in the place of a function: the same, but that rows which fail give None.
 
     :param command: the function and what belongs to it, pickled by PySpark
-    :param settings: JSON: `operator` and `function` by name, `kind`, `arity` (-1 where not only positional)
+    :param settings: JSON: `operator` and `function` by name, `column` (which of the operator's results it is
+        for), `kind`, `arity` (-1 where not only positional)
     """
     given = json.loads(settings)
     told = pickle.loads(command)
     if type(told).__name__ == "Broadcast":
         told = pickle.loads(told.value)
     function, *rest = told
-    failed = Reports(given["operator"], given["function"])
+    failed = Reports(given["operator"], given["function"], given["column"])
     if given["kind"] == "row":
         return by_row(function, failed, given["arity"]), *rest
     if given["kind"] == "map":
@@ -59,7 +60,7 @@ def wrap(command: bytes, settings: str) -> tuple[Any, ...]:
 class Reports:
     """Rows of a task on which a function failed."""
 
-    def __init__(self, operator: str, function: str) -> None:
+    def __init__(self, operator: str, function: str, column: int) -> None:
         from pyspark import TaskContext
 
         context = TaskContext.get()
@@ -67,12 +68,14 @@ class Reports:
         folder = Path(os.environ["SPARK_LOCAL_DIRS"].split(",")[0])
         self.path = folder / f"spark-regions-bad-rows-{context.taskAttemptId()}-{operator}"
         self.function = function
+        self.column = column
 
     def __call__(self, row: int, error: BaseException, values: Any) -> None:
         """:param row: which of the operator's rows of this task, from 1"""
         named = values if isinstance(values, dict) else {str(i): value for i, value in enumerate(values)}
         report = {
             "row": row,
+            "column": self.column,
             "function": self.function,
             "error": f"{type(error).__name__}: {text_of(error, str)}"[:MOST],
             "trace": "".join(traceback.format_exception(error))[-MOST:],

@@ -113,7 +113,7 @@ class RunningJob:
         return PausedTasks(answer["standing"], tuple(answer["running"]))
 
     def resume(self) -> None:
-        """Rows at breakpoints pass, but those that were answered by `skip` or `fail`."""
+        """Rows at breakpoints pass, but those that were answered; bad rows need an answer."""
         self._answer("resume")
 
     @property
@@ -128,14 +128,19 @@ class RunningJob:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """Rows at which tasks stand, with their `name` for `skip` and `fail`, `operator`, `why` and `values`."""
+        """Rows at which tasks stand: at breakpoints, or bad ones under `spark.regions.control.onBadRow=pause`.
+
+        Each has the `name` that answers take, `operator`, `why` and `values`; a bad one has its `error`. `types` are
+        those of what can be fixed, and `nullable` says whether `null` is an answer.
+        """
+        return [_row(row) for row in self.state.get("held", ()) if not row.get("going", False)]
+
+    @property
+    def answers(self) -> list[dict[str, Any]]:
+        """The latest rows that went on, as in `rows`, with the `answer` and the values that were `fixed`."""
         return [
-            {
-                "name": f"{row['attempt']['stage']}.{row['attempt']['partition']}.{row['attempt']['number']}",
-                **{key: row[key] for key in ("operator", "ordinal", "why", "values")},
-            }
-            for row in self.state.get("held", ())
-            if not row.get("going", False)
+            _row(row) | {"answer": row["answer"], "fixed": row.get("fixed", {})}
+            for row in self.state.get("answered", ())
         ]
 
     def operators(self, sizes: bool = False) -> list[RunningOperator]:
@@ -186,8 +191,22 @@ class RunningJob:
         """Leave out a row that waits, once resumed. Nothing that is computed after that is stored for others."""
         self._answer("answer", row=row, action="skip")
 
+    def null(self, row: str) -> None:
+        """Let what failed on a bad row be null, once resumed. Nothing computed after that is stored for others."""
+        self._answer("answer", row=row, action="null")
+
+    def fix(self, row: str, value: Any) -> None:
+        """Give what failed on a bad row another value, once resumed. Nothing after that is stored for others.
+
+        :param value: of its type in `rows`, or its text in SQL; None is NULL. Of a line of CSV or JSON values by
+            column, as `{"followers": 0}`
+        """
+        values = value if isinstance(value, dict) else {"": value}
+        texts = {name: None if each is None else _text(each) for name, each in values.items()}
+        self._answer("answer", row=row, action="fix", values=texts)
+
     def fail(self, row: str) -> None:
-        """End the query at a row that waits, once resumed."""
+        """End the query at a row that waits, once resumed; a bad one with its error, as plain Spark."""
         self._answer("answer", row=row, action="fail")
 
     def set(self, name: str, value: Any) -> None:
@@ -256,6 +275,15 @@ def param(name: str, default: bool | int | float | str | Decimal | date) -> Colu
     if not jvm.is_classic(spark) or jvm.api(spark) is None:
         return F.lit(default)
     return F.call_function("spark_regions_param", F.lit(name), F.lit(default)).alias(name)
+
+
+def _row(row: dict[str, Any]) -> dict[str, Any]:
+    attempt = row["attempt"]
+    return {
+        "name": f"{attempt['stage']}.{attempt['partition']}.{attempt['number']}",
+        **{key: row[key] for key in ("operator", "ordinal", "why", "values")},
+        **{key: row.get(key, empty) for key, empty in (("error", ""), ("types", {}), ("nullable", False))},
+    }
 
 
 def _text(value: Any) -> str:

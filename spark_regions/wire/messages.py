@@ -516,6 +516,10 @@ class WaitingRow(Record, frozen=True):
     why: str
     answer: str = ""
     going: bool = False
+    error: str = ""
+    types: dict[str, str] = msgspec.field(default_factory=dict)
+    nullable: bool = False
+    fixed: dict[str, str | None] = msgspec.field(default_factory=dict)
 
 
 class BreakAt(Record, frozen=True):
@@ -541,6 +545,7 @@ class ControlState(Record, frozen=True):
     edited: bool = False
     params: dict[str, str] = msgspec.field(default_factory=dict)
     declared: tuple[str, ...] = ()
+    answered: tuple[WaitingRow, ...] = ()
 
 
 class ControlCommand(Record, frozen=True):
@@ -557,6 +562,7 @@ class ControlCommand(Record, frozen=True):
     attempt: TaskAttempt | None = None
     name: str = ""
     value: str = ""
+    values: dict[str, str | None] = msgspec.field(default_factory=dict)
 
 
 class Control(Asked, frozen=True, tag="control"):

@@ -220,6 +220,11 @@ def test_text_from_data_stays_text(reader: Reader) -> None:
                         "ordinal": 7,
                         "values": {"k": "v"},
                         "why": "w",
+                        "error": "e",
+                        "types": {"w": "INT"},
+                        "nullable": True,
+                        "answer": "fix",
+                        "fixed": {"w": "3"},
                     }
                 ],
             },

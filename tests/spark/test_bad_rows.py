@@ -76,7 +76,7 @@ def test_by_default_nothing_of_it_is_in_a_plan(spark: SparkSession, folder: Path
         plans.append(re.sub(r"#\d+", "", plan(frame)))
     assert plans[0] == plans[1] and "Checked" not in plans[0] and "CheckedProject" in plans[2]
     with pytest.raises(Exception, match="should be one of"):
-        spark.conf.set(PREFIX + "onBadRow", "pause")
+        spark.conf.set(PREFIX + "onBadRow", "wait")
 
 
 @pytest.mark.parametrize("arrow", [False, True])

@@ -15,13 +15,14 @@ from tests.harness.suites import CASES
 
 pytestmark = pytest.mark.spark
 
-FILE = Path(__file__).with_name("control_cases.py")
+HERE = Path(__file__).parent
 
 
-def test_control(record_property: Callable[[str, object], None]) -> None:
+@pytest.mark.parametrize("name", ["control_cases", "bad_row_cases"])
+def test_control(record_property: Callable[[str, object], None], name: str) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(FILE)]
-    done = subprocess.run(command, cwd=FILE.parents[2], env=environment, capture_output=True, text=True)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(HERE / f"{name}.py")]
+    done = subprocess.run(command, cwd=HERE.parents[1], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-4000:]
     (passed,) = re.findall(r"^(\d+) passed", done.stdout, re.MULTILINE)
     record_property(CASES, int(passed))

@@ -32,6 +32,9 @@ OPERATORS = ("Scan", "RegexParser", "KeywordSearch")
 START = State("report", OPERATORS)
 AT_BREAKPOINT = HeldRow(Attempt(1, 0, 4), "RegexParser", 7, {"id": "1", "followers": "-3"}, "followers < 0")
 OTHER = HeldRow(Attempt(1, 1, 5), "RegexParser", 2, {"id": "2", "followers": "-1"}, "followers < 0")
+BAD = msgspec.structs.replace(
+    AT_BREAKPOINT, why="CAST(id AS INT)", error="no number", types={"CAST(id AS INT)": "INT"}, nullable=True
+)
 HOLDING = START.apply(Hold(DRIVER, AT_BREAKPOINT)).apply(Hold(DRIVER, OTHER))
 
 
@@ -85,6 +88,37 @@ def test_rows_wait_for_answers() -> None:
     assert going.apply(LetGo(DRIVER, OTHER.attempt)).held == going.held[:1]
 
 
+def test_bad_rows_need_answers() -> None:
+    state = applied(START, Hold(DRIVER, BAD), Hold(DRIVER, OTHER))
+    assert [row.answers for row in state.held] == [("skip", "null", "fix", "fail"), ("skip", "fail")]
+    with pytest.raises(ControlError, match=r"bad row 1\.0\.4 without an answer, expected skip or null or fix or fail"):
+        state.apply(Resume("anna"))
+    assert [row.answer for row in state.apply(Resume(DRIVER)).held] == ["pass", "pass"], "a pause ends by itself"
+    fixed = applied(state, Answer("anna", "1.0.4", "null"), Answer("anna", "1.0.4", "fix", {"": "3"}))
+    assert fixed.edited and fixed.held[0].fixed == {"CAST(id AS INT)": "3"}
+    going = fixed.apply(Resume("anna"))
+    assert [(row.why, row.answer) for row in going.answered] == [("CAST(id AS INT)", "fix"), ("followers < 0", "pass")]
+
+
+def test_an_answer_holds_for_other_attempts() -> None:
+    state = applied(START, Hold(DRIVER, BAD), Answer("anna", "1.0.4", "fix", {"": "3"}), Resume("anna"))
+    later = msgspec.structs.replace(BAD, attempt=Attempt(1, 0, 9))
+    again = state.apply(Hold(DRIVER, later))
+    assert not again.paused and again.version == state.version + 1
+    assert (again.held[-1].answer, again.held[-1].fixed, again.held[-1].going) == (
+        "fix",
+        {"CAST(id AS INT)": "3"},
+        True,
+    )
+    for other in (
+        msgspec.structs.replace(later, attempt=Attempt(2, 0, 9)),
+        msgspec.structs.replace(later, ordinal=8),
+        msgspec.structs.replace(later, values={"id": "5"}),
+        msgspec.structs.replace(BAD, ordinal=8),
+    ):
+        assert state.apply(Hold(DRIVER, other)).paused, other
+
+
 def test_a_row_that_is_told_twice() -> None:
     answered = HOLDING.apply(Answer("anna", "1.0.4", "skip"))
     assert answered.apply(Hold(DRIVER, AT_BREAKPOINT)) is answered
@@ -132,6 +166,16 @@ def test_two_controllers() -> None:
             "Found the row '1.0.5', expected one that waits. Hint: did you mean",
         ),
         (HOLDING, Answer("anna", "1.0.4", "pass"), "Found the answer 'pass', expected skip or fail. Hint: resume lets"),
+        (
+            applied(START, Hold(DRIVER, BAD)),
+            Answer("anna", "1.0.4", "fix"),
+            "Found '' to fix, expected a value of CAST",
+        ),
+        (
+            applied(START, Hold(DRIVER, msgspec.structs.replace(BAD, types={"a": "INT NOT NULL"}))),
+            Answer("anna", "1.0.4", "fix", {"a": None}),
+            "Found NULL for a, expected INT NOT NULL",
+        ),
         (State("report"), Break("anna", "Scan", "x < 0"), "Found no running query in report, expected one with Scan"),
         (START, Pause(""), "Found a command of nobody"),
     ],

@@ -30,7 +30,7 @@ def shim_codes() -> set[str]:
     spelled = re.compile(r"\"([A-Z][A-Z0-9]+(?:_[A-Z0-9]+)+)\"")
     protocol = {"BAD_TOKEN", "PROTOCOL_MISMATCH"}
     other = {"MEMORY_AND_DISK", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "TIMESTAMP_MICROS"}
-    sparks = {"INCONSISTENT_BEHAVIOR", "MALFORMED_RECORD_IN_PARSING"}
+    sparks = {"INCONSISTENT_BEHAVIOR", "MALFORMED_RECORD_IN_PARSING", "PYTHON_EXCEPTION"}
     other |= PROCESS_CODES | sparks
     texts = [path.read_text() for path in SHIM.rglob("*.scala")]
     refusals = {code for text in texts for code in refusal.findall(text)}

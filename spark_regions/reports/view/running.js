@@ -97,10 +97,9 @@
           button('clear', () => command('clear', {number: point.number}))]),
       })] : [],
       list(state.held).length ? [heading('Rows that wait', state.held.length), table({
-        id: 'regions-rows', caption: 'Rows at breakpoints', columns: ['Row', 'Operator', 'Why', 'Values', ''],
-        rows: state.held.map(row => [`${row.attempt.stage}.${row.attempt.partition}.${row.attempt.number}`, row.operator, row.why,
-          values(row.values), ['skip', 'fail'].map(action => [button(action, () => command('answer',
-            {row: `${row.attempt.stage}.${row.attempt.partition}.${row.attempt.number}`, action})), ' '])]),
+        id: 'regions-rows', caption: 'Rows at breakpoints, and bad ones', columns: ['Row', 'Operator', 'Why', 'Values', 'Answer', ''],
+        rows: state.held.map(row => [name(row), row.operator, row.error ? `${row.why}: ${row.error}` : row.why,
+          values(row.values), row.answer || '', answers(row).map(action => [button(action, () => answered(row, action, command)), ' '])]),
       })] : [],
       Object.keys(params).length ? [heading('Values that can be changed', Object.keys(params).length), table({
         id: 'regions-params', caption: 'Parameters', columns: ['Name', 'Type', 'Value'],
@@ -115,6 +114,23 @@
       })] : [],
       badRows ? el('p', {id: 'regions-bad-rows'}, `${count(badRows)} bad rows so far: `, el('code', {}, 'SELECT * FROM spark_regions_bad_rows()')) : [],
     ];
+  }
+
+  const name = row => `${row.attempt.stage}.${row.attempt.partition}.${row.attempt.number}`;
+  const answers = row => ['skip', row.nullable && 'null', Object.keys(row.types || {}).length && 'fix', 'fail'].filter(Boolean);
+
+  function answered(row, action, command) {
+    const fields = {row: name(row), action};
+    if (action === 'fix') {
+      const types = Object.entries(row.types).map(([column, type]) => `${column} ${type}`);
+      const text = window.prompt(types.length > 1 ? `COLUMN=VALUE, of ${types.join(', ')}` : `Value of ${types[0]}`, '');
+      if (text === null) return;
+      const [column, ...rest] = types.length > 1 ? text.split('=') : ['', text];
+      // One column at a time: those that were given before stay.
+      const value = rest.join('=');
+      fields.values = {[column.trim()]: types.length > 1 && value === 'NULL' ? null : value};
+    }
+    command('answer', fields);
   }
 
   const values = row => (Array.isArray(row) ? row : Object.entries(row)).map(([name, value]) => `${name} = ${value}`).join(', ');

@@ -28,7 +28,7 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.regions.{BoundedMap, Guard, Planner, RegionsConf}
 import org.apache.spark.sql.regions.ui.events.Redaction
 import org.apache.spark.sql.regions.wire.{BreakAt, Control, ControlCommand, ControlState, CountOrder, CountRows}
-import org.apache.spark.sql.regions.wire.{Frames, ProtocolException}
+import org.apache.spark.sql.regions.wire.{Frames, ProtocolException, WaitingRow}
 import org.apache.spark.sql.types.DoubleType
 import org.apache.spark.util.{ThreadUtils, Utils}
 
@@ -119,6 +119,12 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
     synchronized(params.get(asked.name)).fold[Either[String, ControlCommand]](Right(asked))(param =>
       Param.read(asked.value, param.dataType).map(value => asked.copy(value = Param.text(value))))
 
+  /** Why a row cannot have the values that it is given. */
+  private def unfit(asked: ControlCommand): Option[String] = {
+    def name(row: WaitingRow) = s"${row.attempt.stage}.${row.attempt.partition}.${row.attempt.number}"
+    synchronized(state.held).find(name(_) == asked.row).flatMap(GivenValues.unfit(_, asked.values))
+  }
+
   /** Why the query must not be paused. */
   private def refusal(plan: ProbeExec): Option[String] = {
     val conf = plan.session.sessionState.conf
@@ -179,9 +185,14 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
           code => Some(probe.id -> Point(each.number, each.action, each.sql, Some(code), each.target > 0))
         )
     val answers =
-      state.held.filter(_.going).map(row => Holding.key(row.attempt.number, row.operator, row.ordinal) -> row.answer)
-    told = Holding(told.version + 1, state.paused, points.flatten.groupMap(_._1)(_._2),
-      answers.toMap ++ Option.when(everyRow)(Holding.everyRow -> "pass"), state.params)
+      state.held.filter(_.going).map(row => Holding.key(row) -> Answered(row.answer, row.fixed))
+    told = Holding(
+      told.version + 1,
+      state.paused,
+      points.flatten.groupMap(_._1)(_._2),
+      answers.toMap ++ Option.when(everyRow)(Holding.everyRow -> Answered("pass")),
+      state.params
+    )
   }
 
   private def send(): Unit = {
@@ -265,8 +276,9 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
 
   private def skips: Boolean = synchronized(leavesOut(state))
 
+  /** Whether rows are other ones than those that the operator got. */
   private def leavesOut(state: ControlState): Boolean =
-    state.breakpoints.exists(_.action == "skip") || state.held.exists(_.answer == "skip")
+    state.breakpoints.exists(_.action == "skip") || state.held.exists(row => Set("skip", "fix", "null")(row.answer))
 
   /** Answered once Spark's listeners have heard of it, and so of all that was before: its stage, and attempts that are done. */
   private def begins(starting: Starting)(reply: Earlier => Unit): Unit = {
@@ -292,7 +304,7 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
     if (!thread.isShutdown) thread.execute(() => Guard.run(sc.conf, "control of running tasks")(work))
 
   private def heard(message: ControlMessage): Unit = message match {
-    case Held(row) => say(ControlCommand("hold", own, held = Some(row.copy(values = redacted(row.values.toSeq).toMap))))
+    case Held(row) => say(ControlCommand("hold", own, held = Some(GivenValues.redacted(sc.conf, row))))
     case Gone(attempt) =>
       if (state.held.exists(_.attempt == attempt)) say(ControlCommand("letgo", own, attempt = Some(attempt)))
     case Failing(attempt, why) => sc.cancelStage(attempt.stage, s"stopped at a breakpoint: $why")
@@ -358,12 +370,6 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
       say(ControlCommand("letgo", own, attempt = Some(row.attempt))))
   }
 
-  /** Values by column, as Spark would show them. */
-  private def redacted(values: Seq[(String, String)]): Seq[(String, String)] = {
-    val shown = Redaction(sc.conf, SQLConf.get.stringRedactionPattern)
-    Utils.redact(sc.conf, values).map { case (name, value) => name -> shown(value) }.toSeq
-  }
-
   // ---- What users ask -----------------------------------------------------------------------------------------------
 
   /**
@@ -383,6 +389,7 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
             Some(
               s"Found the command $other of ${asked.by}, expected ${commands.mkString(", ")} of another. Hint: docs/control.md")
           case "pause" if refusals.nonEmpty => refusals.headOption
+          case "answer" => unfit(asked).orElse(await(command(Seq(asked))).left.toOption)
           case "set" => typed(asked).flatMap(typed => await(command(Seq(typed)))).left.toOption
           case _ => await(command(Seq(asked), live(snapshots()).map(_.name))).left.toOption
         }
@@ -403,7 +410,8 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
 
   private def held: Map[String, Any] = synchronized(
     Map(
-      "state" -> Frames.tree(state),
+      "state" -> Frames.tree(state.copy(held = state.held.map(GivenValues.hidden(sc.conf, _)),
+          answered = state.answered.map(GivenValues.hidden(sc.conf, _)))),
       "note" -> note,
       "params" -> params.map { case (name, param) =>
         name -> Map("value" -> state.params.getOrElse(name, param.default), "type" -> param.dataType.sql)
@@ -422,9 +430,7 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
     ))
 
   private def refusals: Seq[String] =
-    Option.when(sc.conf.getBoolean("spark.speculation", defaultValue = false))(
-      "Found spark.speculation=true, which starts other attempts of paused tasks, expected false. " +
-        "Hint: --conf spark.speculation=false").toSeq ++ live().flatMap(_.refusal)
+    speculates(sc).toSeq ++ live().flatMap(_.refusal)
 
   private def await[T](work: => T): T =
     try thread.submit((() => work): Callable[T]).get(answerMillis, TimeUnit.MILLISECONDS)
@@ -484,7 +490,7 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
         "inputs" -> Option(probe.plan.get).toSeq.flatMap(plan => below(plan.child)).filter(known)
       )
     }
-    val tasks = seen.flatMap(_.tasks).map(task => task.copy(row = redacted(task.row)))
+    val tasks = seen.flatMap(_.tasks).map(task => task.copy(row = GivenValues.redacted(sc.conf, task.row)))
     Map("operators" -> shown, "tasks" -> tasks, "python" -> seen.map(each => each.executor -> each.python).toMap)
   }
 
@@ -533,6 +539,17 @@ object ControlDriver {
     "spark.regions.control")
 
   @volatile private var driver: Option[ControlDriver] = None
+
+  private def speculates(sc: SparkContext): Option[String] =
+    Option.when(sc.conf.getBoolean("spark.speculation", defaultValue = false))(
+      "Found spark.speculation=true, which starts other attempts of paused tasks, expected false. " +
+        "Hint: --conf spark.speculation=false")
+
+  /** Why nobody can be asked about rows that fail. */
+  def unasked(sc: SparkContext): Option[String] = if (driver.nonEmpty) speculates(sc)
+  else Some(
+    s"Found ${RegionsConf.onBadRow.key}=pause, expected ${RegionsConf.controlEnabled.key}=true with it. " +
+      s"Hint: --conf ${RegionsConf.controlEnabled.key}=true when the application starts")
 
   /** Of the application of this JVM, where control is on. */
   def current: Option[ControlDriver] = driver

@@ -19,14 +19,14 @@ private[control] object ControlMessage {
  * All that holds; one of an earlier version is dropped.
  *
  * @param points by probe
- * @param answers by row: `skip`, `fail` or `pass`
+ * @param answers by row
  * @param params that were set, by name
  */
 private[control] final case class Holding(
     version: Long,
     paused: Boolean,
     points: Map[Long, Seq[Point]],
-    answers: Map[String, String],
+    answers: Map[String, Answered],
     params: Map[String, String] = Map.empty)
     extends ControlMessage
 
@@ -35,8 +35,18 @@ private[control] object Holding {
   /** An answer to every row: nobody is left who could give one. */
   val everyRow = "*"
 
-  def key(attempt: Long, operator: String, ordinal: Long): String = s"$attempt/$operator/$ordinal"
+  def key(row: wire.WaitingRow): String =
+    s"${row.attempt.number}/${row.operator}/${row.ordinal}/${row.error.nonEmpty}"
 }
+
+/**
+ * What becomes of a row that waits.
+ *
+ * @param action `skip`, `null`, `fix`, `fail` or `pass`
+ * @param values new ones, by name, of `fix`
+ */
+private[control] final case class Answered(action: String, values: Map[String, Option[String]] = Map.empty)
+    extends Serializable
 
 /**
  * @param condition of each row, or the value of it that is summed up; compiled where it is used. None where rows are counted

@@ -8,9 +8,8 @@ import org.apache.spark.{SparkEnv, TaskContext}
 import org.apache.spark.internal.Logging
 import org.apache.spark.memory.MemoryConsumer
 import org.apache.spark.rpc.{RpcCallContext, RpcEndpointRef, RpcEnv, ThreadSafeRpcEndpoint}
-import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.regions.{BoundedMap, Guard}
-import org.apache.spark.sql.regions.wire.TaskAttempt
+import org.apache.spark.sql.regions.wire.{TaskAttempt, WaitingRow}
 import org.apache.spark.util.RpcUtils
 
 /**
@@ -47,9 +46,6 @@ private[control] final class ControlledExecutor(env: SparkEnv) extends ThreadSaf
 
   def earlier(starting: Starting): Earlier = ControlMessage[Earlier](driver.askSync[Array[Byte]](starting.bytes))
 
-  def task(context: TaskContext): ControlledTask =
-    tasks.computeIfAbsent(context.taskAttemptId(), _ => new ControlledTask(context, this))
-
   def probe(info: ProbeInfo, context: TaskContext): Probe = {
     val task = this.task(context)
     info.state.foreach(hold)
@@ -61,6 +57,10 @@ private[control] final class ControlledExecutor(env: SparkEnv) extends ThreadSaf
         })
     }
   }
+
+  /** Of the thread that runs it. */
+  def task(context: TaskContext): ControlledTask =
+    tasks.computeIfAbsent(context.taskAttemptId(), _ => new ControlledTask(context, this))
 
   private def arm(probe: Probe): Unit = probe.arm(now.points.getOrElse(probe.info.id, Nil))
 
@@ -77,7 +77,7 @@ private[control] final class ControlledExecutor(env: SparkEnv) extends ThreadSaf
   /** Called with the lock. */
   def answered(key: String): Boolean = now.answers.contains(key) || now.answers.contains(Holding.everyRow)
 
-  def answer(key: String): String = lock.synchronized(now.answers.getOrElse(key, "pass"))
+  def answer(key: String): Answered = lock.synchronized(now.answers.getOrElse(key, Answered("pass")))
 
   private def hold(next: Holding): Unit = {
     lock.synchronized {
@@ -154,7 +154,8 @@ private[control] final class ControlledTask(val context: TaskContext, executor: 
     Starting(attempt, again = context.attemptNumber() + context.stageAttemptNumber() > 0))
   private val places = scala.collection.mutable.HashMap.empty[(Long, Int), Int]
   private val thread = Thread.currentThread()
-  private var standing: Option[(Probe, Seq[(String, String)])] = None
+  private var standing: Option[(String, Seq[(String, String)])] = None
+  private var asked = 0L
   context.addTaskCompletionListener[Unit](_ => executor.ended(this))
 
   /** Of a parameter that is about to be computed with. */
@@ -165,10 +166,30 @@ private[control] final class ControlledTask(val context: TaskContext, executor: 
   }
 
   /** Called with the executor's lock. */
-  def standingAt(probe: Probe, row: InternalRow)(wait: => Unit): Unit = {
-    standing = Some(probe -> probe.shown(row))
+  def standingAt(operator: String, row: Seq[(String, String)])(wait: => Unit): Unit = {
+    standing = Some(operator -> row)
     try wait
     finally standing = None
+  }
+
+  /** All stands until somebody has said what becomes of a row. */
+  def ask(row: WaitingRow): Answered = {
+    val key = Holding.key(row)
+    executor.lock.synchronized {
+      standingAt(row.operator, row.values.toSeq) {
+        executor.tell(Held(row))
+        while (executor.paused || !executor.answered(key)) await()
+      }
+    }
+    val answer = executor.answer(key)
+    if (answer.action != "fail") executor.tell(Gone(attempt))
+    answer
+  }
+
+  /** Of a row that failed: which of the attempt's. */
+  def nextBad(): Long = {
+    asked += 1
+    asked
   }
 
   /** Gives the lock away for a moment; a task that is cancelled ends here. */
@@ -193,7 +214,7 @@ private[control] final class ControlledTask(val context: TaskContext, executor: 
       top.exists(_.startsWith("sun.nio.ch")) && stack.exists(_.contains("PythonRunner"))
     val memory = consumers.filter(_.getUsed > 0).groupMapReduce(each => holder(each.toString))(_.getUsed)(_ + _)
     executor.lock.synchronized {
-      val at = standing.map(_._1.info.operator).getOrElse(if (python) "a Python worker" else "")
+      val at = standing.map(_._1).getOrElse(if (python) "a Python worker" else "")
       val rows = probes.values.map(probe => probe.info.id -> probe.rows).toMap
       TaskShown(attempt.stage, attempt.partition, attempt.number, executor.id,
         standing.isDefined || python && workersStand, at, standing.toSeq.flatMap(_._2), rows, top, memory)

@@ -1,7 +1,5 @@
 package org.apache.spark.sql.regions.control
 
-import scala.util.control.NonFatal
-
 import org.apache.spark.{SparkEnv, TaskContext}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Cast, Expression, LeafExpression, Literal, Nondeterministic}
@@ -56,14 +54,8 @@ object Param {
     case _ => false
   }
 
-  /** A text as a value, with Spark's message where it is none. */
-  def read(text: String, dataType: DataType): Either[String, Literal] =
-    try
-      Option(Cast(Literal(text), dataType, ansiEnabled = true).eval()).map(Literal(_, dataType))
-        .toRight(s"Found ${Literal(text).sql}, expected ${dataType.sql}.")
-    catch {
-      case NonFatal(error) => Left(s"Found ${Literal(text).sql}, expected ${dataType.sql}. Hint: ${error.getMessage}")
-    }
+  /** A text as a value, with Spark's message where it is none; no kind of it knows time zones. */
+  def read(text: String, dataType: DataType): Either[String, Literal] = GivenValues.read(text, dataType, "UTC")
 
   def text(value: Literal): String = Cast(value, StringType).eval().toString
 

@@ -52,7 +52,7 @@ final class Probe private[control] (val info: ProbeInfo, task: ControlledTask, e
   /** Always true, once nothing is in the way any more. */
   private def stands(row: InternalRow): Boolean = executor.lock.synchronized {
     def used: Iterable[Counted] = counts.values.filter(_.used(row))
-    if (executor.paused || used.nonEmpty) task.standingAt(this, row) {
+    if (executor.paused || used.nonEmpty) task.standingAt(info.operator, shown(row)) {
       while (executor.paused || used.nonEmpty) {
         used.foreach(_.report(finished = false))
         task.await()
@@ -185,21 +185,9 @@ final class Probe private[control] (val info: ProbeInfo, task: ControlledTask, e
       case "skip" => false
       case "fail" => task.fail(s"row $ordinal of ${info.operator}: $sql")
       case _ =>
-        val key = Holding.key(task.attempt.number, info.operator, ordinal)
-        executor.lock.synchronized {
-          task.standingAt(Probe.this, row) {
-            executor.tell(Held(WaitingRow(task.attempt, info.operator, ordinal, shown(row).toMap, sql)))
-            while (executor.paused || !executor.answered(key)) task.await()
-          }
-        }
-        executor.answer(key) match {
-          case "skip" =>
-            executor.tell(Gone(task.attempt))
-            false
+        task.ask(WaitingRow(task.attempt, info.operator, ordinal, shown(row).toMap, sql)).action match {
           case "fail" => task.fail(s"row $ordinal of ${info.operator}: $sql")
-          case _ =>
-            executor.tell(Gone(task.attempt))
-            true
+          case action => action != "skip"
         }
     })
 

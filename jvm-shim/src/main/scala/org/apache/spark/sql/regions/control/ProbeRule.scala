@@ -12,6 +12,7 @@ import org.apache.spark.sql.execution.joins.BaseJoinExec
 import org.apache.spark.sql.execution.python._
 import org.apache.spark.sql.execution.window.WindowExecBase
 import org.apache.spark.sql.regions.Guard
+import org.apache.spark.sql.regions.control.badrows.CheckedProjectExec
 
 /**
  * Puts a probe above each operator whose rows are worth counting or stopping at: what reads, multiplies, drops or holds
@@ -59,12 +60,14 @@ private object ProbeRule {
     case _: WindowExecBase | _: EvalPythonExec | _: MapInBatchExec => true
     case _: FlatMapGroupsInBatchExec | _: FlatMapCoGroupsInBatchExec => true
     case project: ProjectExec => project.projectList.exists(_.children.nonEmpty)
+    case _: CheckedProjectExec => true
     case _ => false
   }
 
   /** What people know an operator by. */
   def name(plan: SparkPlan): String = shown(plan) match {
     case _: AQEShuffleReadExec | _: ShuffleQueryStageExec | _: ShuffleExchangeExec => "ShuffleRead"
+    case _: CheckedProjectExec => "Project"
     case other => other.nodeName.replaceAll("\\s+", " ").trim
   }
 

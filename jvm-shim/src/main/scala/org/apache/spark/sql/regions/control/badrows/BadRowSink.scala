@@ -9,18 +9,21 @@ import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.hadoop.fs.{FSDataOutputStream, Path}
 
 import org.apache.spark.{SparkEnv, SparkException, SparkThrowable, TaskContext}
+import org.apache.spark.api.python.PythonException
 import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.rdd.InputFileBlockHolder
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{Cast, EvalMode, Literal}
+import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.execution.SQLExecution
-import org.apache.spark.sql.regions.wire.Frames
+import org.apache.spark.sql.regions.control.{Answered, ControlledExecutor, GivenValues}
+import org.apache.spark.sql.regions.wire.{Frames, WaitingRow}
 import org.apache.spark.sql.types.{DataType, StringType}
 import org.apache.spark.util.{CollectionAccumulator, RpcUtils, SerializableConfiguration}
 
 /** What a session wants done with rows that fail. */
 final case class BadRowPolicy(action: String, most: Option[Int], splitBatches: Boolean, folder: String) {
   def nulls: Boolean = action == "null"
+  def asks: Boolean = action == "pause"
   def keeps: Boolean = action == "quarantine"
 }
 
@@ -29,6 +32,14 @@ private[badrows] final case class Place(execution: Long, operator: Long, partiti
 
 /** What a task attempt that ended well has found; `pending` is its file, "" where rows are not kept. */
 private[badrows] final case class Found(at: Place, rows: Int, pending: String)
+
+/**
+ * What may fail, for those who are asked about it.
+ *
+ * @param text as in SQL
+ * @param nullable whether it can be null instead
+ */
+final case class Computed(text: String, dataType: DataType, nullable: Boolean)
 
 /** A row that failed, as far as its operator knows it. */
 private[badrows] final case class BadRow(
@@ -45,12 +56,14 @@ private[badrows] final case class BadRow(
  *
  * @param operator its number, for files, and its name
  * @param positions of the columns that are shown of a row, among those of the operator's input
+ * @param inputs those columns
  */
 final class BadRowSink(
     val operator: Long,
     name: String,
     columns: Seq[(String, DataType)],
     val positions: Seq[Int],
+    @transient val inputs: Seq[Attribute],
     zone: String,
     application: String,
     policy: BadRowPolicy,
@@ -63,20 +76,128 @@ final class BadRowSink(
 
   @transient private var error: Throwable = _
   @transient private var text: String = _
+
+  /** That the task ends with, as somebody has said: expressions around the one that raised it have no say. */
+  @transient private var ending: Throwable = _
   @transient private var findings: Findings = _
 
-  /** An expression failed: if not on account of the row, the task does. Where values become null, that is all. */
-  def caught(thrown: Exception, expression: String): Unit = {
-    if (!ofRow(thrown)) throw thrown
-    if (policy.nulls) add(bad(thrown, expression, Nil))
-    else if (error == null) {
-      error = thrown
-      text = expression
+  /** Columns of a row that somebody is asked about where an expression fails. */
+  def asked: Seq[Attribute] = if (policy.asks) inputs else Nil
+
+  /**
+   * An expression failed: if not on account of the row, the task does.
+   *
+   * @param values of `asked`
+   * @return its value instead; a row that is left out has null for the time being
+   */
+  def caught(thrown: Exception, what: Computed, values: Array[Any]): Any = {
+    if (!ofRow(thrown) || (thrown eq ending)) throw thrown
+    def found = bad(thrown, what.text, if (values.isEmpty) Nil else shown(values))
+    if (policy.nulls) {
+      add(found)
+      null
+    } else if (error != null) null
+    else if (policy.asks) instead(found, what, thrown).getOrElse(leftOut(thrown, what))
+    else leftOut(thrown, what)
+  }
+
+  private def leftOut(thrown: Exception, what: Computed): Any = {
+    error = thrown
+    text = what.text
+    null
+  }
+
+  /** A value that a person gives for one that failed; None to leave out the row, which is not reported then. */
+  private def instead(bad: BadRow, what: Computed, thrown: => Throwable): Option[Any] = {
+    val types = GivenValues.types(Seq((what.text, what.dataType, what.nullable)))
+    val answer = ask(bad, types, what.nullable, thrown)
+    answer.action match {
+      case "skip" => None
+      case "fix" =>
+        add(bad)
+        Some(GivenValues.value(answer.values.values.head, what.dataType, zone))
+      case _ =>
+        add(bad)
+        Some(null)
     }
   }
 
-  /** Of a row that failed, with null in it. */
-  def keepsRow: Boolean = policy.nulls
+  /** All stands until a person has said what becomes of a row; `thrown` is, if that is nothing. */
+  private def ask(bad: BadRow, types: Map[String, String], nullable: Boolean, thrown: => Throwable): Answered = {
+    val task = ControlledExecutor.of(SparkEnv.get).task(TaskContext.get())
+    val values = (if (bad.row.isEmpty) bad.arguments else bad.row).map { case (column, value) =>
+      column -> (if (value == null) "NULL" else value)
+    }
+    val answer = task.ask(WaitingRow(task.attempt, name, task.nextBad(), values.toMap, bad.function, error = bad.error,
+        types = types, nullable = nullable))
+    if (answer.action == "fail" || answer.action == "pass") {
+      ending = thrown
+      throw ending
+    }
+    answer
+  }
+
+  /**
+   * A row that came back from Python.
+   *
+   * @param reports what failed on it
+   * @param results what Python computes: the last columns of the row
+   * @return the row that goes on; null where none does
+   */
+  def returned(
+      reports: Seq[WorkerReport],
+      row: InternalRow,
+      results: Seq[Computed],
+      types: Seq[DataType]): InternalRow = {
+    val known = reports.map(report => report.copy(bad = report.bad.copy(row = shown(values(row)))))
+    if (!policy.asks) {
+      add(known.head.bad)
+      if (policy.nulls) row else null
+    } else known.distinctBy(_.column).foldLeft(row) { (row, report) =>
+      if (row == null) null
+      else instead(report.bad, results(report.column), raised(report.bad)) match {
+        case Some(null) => row
+        case Some(value) => GivenValues.row(row, types, Map(types.size - results.size + report.column -> value))
+        case None =>
+          add(report.bad)
+          null
+      }
+    }
+  }
+
+  /** A row that does not come back from Python. */
+  def lost(report: WorkerReport): Unit = {
+    if (policy.asks) ask(report.bad, Map.empty, nullable = false, raised(report.bad))
+    add(report.bad)
+  }
+
+  /**
+   * A line that cannot be read.
+   *
+   * @param output of the reader, where a row of it can be given
+   * @return a row that goes on in its place; null where none does
+   */
+  def line(error: Exception, output: Seq[(String, DataType)]): InternalRow = {
+    val bad = Malformed(error)
+    val types = GivenValues.types(output.map { case (column, dataType) => (column, dataType, true) })
+    val file = InputFileBlockHolder.getInputFilePath.toString
+    val answer =
+      if (policy.asks) ask(bad.copy(function = file), types, nullable = false, error) else Answered("skip")
+    add(bad)
+    if (answer.action != "fix") null
+    else {
+      val empty = new GenericInternalRow(output.size)
+      val fresh = output.zipWithIndex.collect {
+        case ((column, dataType), i) if answer.values.contains(column) =>
+          i -> GivenValues.value(answer.values(column), dataType, zone)
+      }
+      GivenValues.row(empty, output.map(_._2), fresh.toMap)
+    }
+  }
+
+  /** As Spark raises what a Python function does. */
+  private def raised(bad: BadRow): PythonException = new PythonException("PYTHON_EXCEPTION",
+    Map("msg" -> "An exception was thrown from the Python worker", "traceback" -> bad.trace), null: Throwable)
 
   /** Whether anything failed on the row at hand; a row is reported once. */
   def failed: Boolean = error != null

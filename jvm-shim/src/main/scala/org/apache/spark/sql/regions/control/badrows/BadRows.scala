@@ -10,7 +10,7 @@ import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.Path
 
-import org.apache.spark.SparkContext
+import org.apache.spark.{SparkContext, SparkException}
 import org.apache.spark.internal.Logging
 import org.apache.spark.rpc.{RpcCallContext, RpcEnv, ThreadSafeRpcEndpoint}
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent, SparkListenerJobEnd}
@@ -22,6 +22,7 @@ import org.apache.spark.sql.execution.{SQLExecution, SparkPlan}
 import org.apache.spark.sql.execution.datasources.{DataSource, LogicalRelation}
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.regions.control.ControlDriver
 import org.apache.spark.sql.regions.{BoundedMap, Guard, RegionsConf, RegionsRuntime}
 import org.apache.spark.sql.types.{StringType, StructType}
 import org.apache.spark.util.{CollectionAccumulator, SerializableConfiguration}
@@ -80,11 +81,20 @@ final class BadRows(sc: SparkContext) extends Logging {
     val positions = shown.filter(a => Cast.canCast(a.dataType, StringType))
       .map(a => input.indexWhere(_.exprId == a.exprId)).filter(_ >= 0)
     val columns = positions.map(i => input(i).name -> input(i).dataType)
-    new BadRowSink(operator, name, columns, positions, sql.sessionLocalTimeZone, sc.applicationId, policy, conf, found)
+    new BadRowSink(operator, name, columns, positions, positions.map(input), sql.sessionLocalTimeZone, sc.applicationId,
+      policy, conf, found)
   }
 
-  /** A folder that cannot be written is told of before a query runs, not with its first bad row. */
-  def ready(policy: BadRowPolicy): Unit = if (policy.keeps) folders.synchronized {
+  /**
+   * A folder that cannot be written is told of before a query runs, not with its first bad row; so is that nobody can
+   * be asked.
+   */
+  def ready(policy: BadRowPolicy): Unit = {
+    if (policy.asks) ControlDriver.unasked(sc).foreach(why => throw new SparkException(why))
+    if (policy.keeps) writable(policy)
+  }
+
+  private def writable(policy: BadRowPolicy): Unit = folders.synchronized {
     if (!folders(policy.folder)) {
       val path = pending(policy.folder)
       val made =

@@ -143,7 +143,7 @@ private final class Checking(session: SparkSession, rows: BadRows) {
     def one(condition: Expression): Expression =
       if (!Fallible(condition)) condition
       else if (policy.nulls) Fallible.caught(condition, told)
-      else Unfailed(Fallible.caught(condition, told), told.positions.map(plan.child.output))(told)
+      else Unfailed(Fallible.caught(condition, told), told.inputs)(told)
     plan.copy(condition = Checking.conjuncts(plan.condition).map(one).reduce(And))
   }
 
@@ -232,18 +232,21 @@ private final class Checking(session: SparkSession, rows: BadRows) {
       val lifted = new Lifted(plan.child, plan.nodeName)
       val told = sink(plan.nodeName, plan.child.output, plan.references)
       val kind = if (single) "row" else "batch"
-      def argument(expression: Expression): Expression = expression match {
+      def argument(expression: Expression, column: Int): Expression = expression match {
         case udf: PythonUDF =>
-          wrapped(udf.withNewChildren(udf.children.map(argument)).asInstanceOf[PythonUDF], kind, told)
-        case named: NamedArgumentExpression => named.copy(value = argument(named.value))
+          val over = udf.withNewChildren(udf.children.map(argument(_, column)))
+          wrapped(over.asInstanceOf[PythonUDF], kind, told, column)
+        case named: NamedArgumentExpression => named.copy(value = argument(named.value, column))
         case other if policy.nulls => nulled(plan, other, told)
         case other => lifted(other)
       }
+      val columns = plan.udfs.iterator.zipWithIndex
       val over = plan.mapExpressions {
-        case udf: PythonUDF => argument(udf)
+        case _: PythonUDF => (argument _).tupled(columns.next())
         case other => other
       }.withNewChildren(Seq(lifted.below))
-      val checked = CheckedRowsExec(over, PythonRows)(told)
+      val results = plan.udfs.map(udf => Computed(Caught.shown(udf), udf.dataType, udf.nullable))
+      val checked = CheckedRowsExec(over, PythonRows)(told, results)
       if (lifted.below eq plan.child) checked else ProjectExec(plan.output, checked)
     }
   }
@@ -257,17 +260,17 @@ private final class Checking(session: SparkSession, rows: BadRows) {
     else {
       val told = rows.sink(numbers(), plan.nodeName, policy, Nil, Nil, conf)
       val over = plan.mapExpressions {
-        case udf: PythonUDF => wrapped(udf, "map", told)
+        case udf: PythonUDF => wrapped(udf, "map", told, 0)
         case other => other
       }
       CheckedRowsExec(over, PythonTables)(told)
     }
 
-  private def wrapped(udf: PythonUDF, kind: String, told: BadRowSink): PythonUDF = udf.func match {
+  private def wrapped(udf: PythonUDF, kind: String, told: BadRowSink, column: Int): PythonUDF = udf.func match {
     case function: SimplePythonFunction =>
       val positional = !udf.children.exists(_.isInstanceOf[NamedArgumentExpression])
       val settings = Map("operator" -> told.operator.toString, "function" -> udf.name, "kind" -> kind,
-        "arity" -> (if (positional) udf.children.size else -1))
+        "column" -> column, "arity" -> (if (positional) udf.children.size else -1))
       udf.copy(
         func = function.copy(
           command =
@@ -287,7 +290,15 @@ private final class Checking(session: SparkSession, rows: BadRows) {
   private def lines(scan: FileSourceScanExec): SparkPlan =
     if (CaseInsensitiveMap(scan.relation.options).get("multiLine").exists(_.equalsIgnoreCase("true")))
       declined(scan, "records of several lines")
-    else CheckedRowsExec(scan, Lines)(rows.sink(numbers(), scan.nodeName, policy, Nil, Nil, conf))
+    else {
+      // What comes of a file's name, or of folders', is not for a person to say.
+      val data = scan.relation.dataSchema.fieldNames.toSet
+      val output = scan.output.filter(column => data(column.name))
+      CheckedRowsExec(scan, Lines)(
+        rows.sink(numbers(), scan.nodeName, policy, Nil, Nil, conf),
+        if (output.size < scan.output.size) Nil else output.map(c => Computed(c.name, c.dataType, nullable = true))
+      )
+    }
 }
 
 private object Checking {

@@ -11,14 +11,17 @@ import org.apache.spark.sql.types.{BooleanType, DataType}
  * themselves, so that Spark may evaluate them once for several columns, as without us, but not `child`, whose failure would
  * then be elsewhere.
  *
- * @param text what `child` is called; by its columns' names, which it loses when it is compiled
+ * @param inputs what is shown of the row to those who are asked
+ * @param what `child`; by its columns' names, which it loses when it is compiled
  */
-final case class Caught(child: Expression)(val sink: BadRowSink, val text: String)
-    extends UnaryExpression with ConditionalExpression {
+final case class Caught(child: Expression, inputs: Seq[Expression])(val sink: BadRowSink, val what: Computed)
+    extends Expression with ConditionalExpression {
+  override def children: Seq[Expression] = child +: inputs
   override def nullable: Boolean = true
   override def dataType: DataType = child.dataType
-  override protected def otherCopyArgs: Seq[AnyRef] = sink :: text :: Nil
-  override protected def withNewChildInternal(newChild: Expression): Caught = copy(child = newChild)(sink, text)
+  override protected def otherCopyArgs: Seq[AnyRef] = sink :: what :: Nil
+  override protected def withNewChildrenInternal(newChildren: IndexedSeq[Expression]): Caught =
+    copy(newChildren.head, newChildren.tail)(sink, what)
   override def prettyName: String = "caught"
   override def toString: String = child.toString
   override def sql: String = child.sql
@@ -29,30 +32,31 @@ final case class Caught(child: Expression)(val sink: BadRowSink, val text: Strin
     case other => other.children
   }
 
-  override def withNewAlwaysEvaluatedInputs(inputs: Seq[Expression]): Caught = child match {
+  override def withNewAlwaysEvaluatedInputs(evaluated: Seq[Expression]): Caught = child match {
     case _: CodegenFallback | _: HigherOrderFunction => this
     case conditional: ConditionalExpression =>
-      copy(conditional.withNewAlwaysEvaluatedInputs(inputs).asInstanceOf[Expression])(sink, text)
-    case other => copy(other.withNewChildren(inputs))(sink, text)
+      copy(conditional.withNewAlwaysEvaluatedInputs(evaluated).asInstanceOf[Expression])(sink, what)
+    case other => copy(other.withNewChildren(evaluated))(sink, what)
   }
   override def branchGroups: Seq[Seq[Expression]] = Nil
 
   override def eval(input: InternalRow): Any =
     try child.eval(input)
     catch {
-      case error: Exception =>
-        sink.caught(error, text)
-        null
+      case error: Exception => sink.caught(error, what, inputs.map(_.eval(input)).toArray)
     }
 
   override protected def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode = {
-    val late = if (ctx.currentVars == null) EmptyBlock else inputs(ctx)
+    val late = if (ctx.currentVars == null) EmptyBlock else putOff(ctx)
     val inner = child.genCode(ctx)
     val told = ctx.addReferenceObj("badRows", sink)
-    val of = ctx.addReferenceObj("expression", text)
+    val of = ctx.addReferenceObj("computed", what)
     val error = ctx.freshName("error")
+    val instead = ctx.freshName("instead")
+    val shown = apart(ctx)(inputs.map(_.genCode(ctx)))
     val java = CodeGenerator.javaType(dataType)
-    ev.copy(code = code"""
+    ev.copy(
+      code = code"""
       $late
       boolean ${ev.isNull} = true;
       $java ${ev.value} = ${CodeGenerator.defaultValue(dataType)};
@@ -61,19 +65,29 @@ final case class Caught(child: Expression)(val sink: BadRowSink, val text: Strin
         ${ev.isNull} = ${inner.isNull};
         ${ev.value} = ${inner.value};
       } catch (Exception $error) {
-        ${ev.isNull} = true;
-        $told.caught($error, $of);
+        ${shown.map(_.code).foldLeft[Block](EmptyBlock)(_ + _)}
+        Object $instead = $told.caught($error, $of, ${Reporting.values(shown, inputs.map(_.dataType))});
+        ${ev.isNull} = $instead == null;
+        if ($instead != null) ${ev.value} = (${CodeGenerator.boxedType(dataType)}) $instead;
       }""")
   }
 
   /** Columns that an operator below has put off until somebody needs them: what fails in them is not for this expression. */
-  private def inputs(ctx: CodegenContext): Block = child.collect { case input: BoundReference =>
+  private def putOff(ctx: CodegenContext): Block = child.collect { case input: BoundReference =>
     Option(ctx.currentVars(input.ordinal)).fold[Block](EmptyBlock) { column =>
       val code = column.code
       column.code = EmptyBlock
       code
     }
   }.foldLeft[Block](EmptyBlock)(_ + _)
+
+  /** Spark notes in columns that their code has been written; in braces of ours that holds for those alone. */
+  private def apart(ctx: CodegenContext)(codes: => Seq[ExprCode]): Seq[ExprCode] = {
+    val columns = ctx.currentVars
+    if (columns != null) ctx.currentVars = columns.map(column => if (column == null) null else column.copy())
+    try codes
+    finally ctx.currentVars = columns
+  }
 }
 
 object Caught {
@@ -133,15 +147,18 @@ final case class Unfailed(child: Expression, inputs: Seq[Expression])(val sink: 
 private object Reporting {
 
   /** Of the row whose values are in `values`. */
-  def code(sink: String, values: Seq[ExprCode], types: Seq[DataType]): Block = {
+  def code(sink: String, values: Seq[ExprCode], types: Seq[DataType]): Block = code"""
+      ${values.map(_.code).foldLeft[Block](EmptyBlock)(_ + _)}
+      $sink.report(${this.values(values, types)});"""
+
+  /** As an array, once their code has run. */
+  def values(values: Seq[ExprCode], types: Seq[DataType]): String = {
     val boxed = values.zip(types).map { case (value, dataType) =>
       val plain = if (CodeGenerator.isPrimitiveType(dataType))
         s"${CodeGenerator.boxedType(dataType)}.valueOf(${value.value})"
       else s"${value.value}"
       s"${value.isNull} ? null : (Object) $plain"
     }
-    code"""
-      ${values.map(_.code).foldLeft[Block](EmptyBlock)(_ + _)}
-      $sink.report(new Object[] {${boxed.mkString(", ")}});"""
+    s"new Object[] {${boxed.mkString(", ")}}"
   }
 }

@@ -18,7 +18,7 @@ final case class CheckedProjectExec(projectList: Seq[NamedExpression], child: Sp
   override protected def outputExpressions: Seq[NamedExpression] = projectList
   override protected def orderingExpressions: Seq[SortOrder] = child.outputOrdering
   override def nodeName: String = "CheckedProject"
-  override def usedInputs: AttributeSet = references
+  override def usedInputs: AttributeSet = AttributeSet.fromAttributeSets(projectList.map(Fallible.read))
   override def inputRDDs(): Seq[RDD[InternalRow]] = child.asInstanceOf[CodegenSupport].inputRDDs()
   override protected def withNewChildInternal(newChild: SparkPlan): CheckedProjectExec = copy(child = newChild)(sink)
   override protected def doProduce(ctx: CodegenContext): String = child.asInstanceOf[CodegenSupport].produce(ctx, this)

@@ -9,6 +9,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Attribute, SortOrder}
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.types.DataType
 
 /** How an operator tells of rows that failed in it, and what it gives for them. */
 sealed private[badrows] trait Reported extends Serializable
@@ -22,24 +23,37 @@ private[badrows] case object PythonTables extends Reported
 /** A parser that raises an error on a line, and goes on with the next one when it is asked again. */
 private[badrows] case object Lines extends Reported
 
-/** The rows of an operator that does not end its task when a row fails, but for those. */
-final case class CheckedRowsExec(child: SparkPlan, how: Reported)(val sink: BadRowSink) extends UnaryExecNode {
-  override protected def otherCopyArgs: Seq[AnyRef] = sink :: Nil
+/**
+ * The rows of an operator that does not end its task when a row fails, but for those.
+ *
+ * @param results of PythonRows: its last columns; of Lines: its columns, if a row of them can be given
+ */
+final case class CheckedRowsExec(child: SparkPlan, how: Reported)(
+    val sink: BadRowSink,
+    val results: Seq[Computed] = Nil)
+    extends UnaryExecNode {
+  override protected def otherCopyArgs: Seq[AnyRef] = sink :: results :: Nil
   override def nodeName: String = "CheckedRows"
   override def output: Seq[Attribute] = child.output
   override def outputPartitioning: Partitioning = child.outputPartitioning
   override def outputOrdering: Seq[SortOrder] = child.outputOrdering
   override protected def stringArgs: Iterator[Any] = Iterator.empty
-  override protected def withNewChildInternal(newChild: SparkPlan): CheckedRowsExec = copy(child = newChild)(sink)
+  override protected def withNewChildInternal(newChild: SparkPlan): CheckedRowsExec =
+    copy(child = newChild)(sink, results)
 
   override protected def doExecute(): RDD[InternalRow] = how match {
-    case Lines => new AskedAgainRDD(child.execute(), sink)
-    case _ => new WatchedRDD(child.execute(), sink, how)
+    case Lines => new AskedAgainRDD(child.execute(), sink, results.map(each => each.text -> each.dataType))
+    case _ => new WatchedRDD(child.execute(), sink, how, results, output.map(_.dataType))
   }
 }
 
 /** Sets up where the worker reports before the worker starts, and looks there with each row. */
-private final class WatchedRDD(rows: RDD[InternalRow], sink: BadRowSink, how: Reported)
+private final class WatchedRDD(
+    rows: RDD[InternalRow],
+    sink: BadRowSink,
+    how: Reported,
+    results: Seq[Computed],
+    types: Seq[DataType])
     extends RDD[InternalRow](rows) {
   override protected def getPartitions: Array[Partition] = firstParent[InternalRow].partitions
   override val partitioner = rows.partitioner
@@ -49,27 +63,24 @@ private final class WatchedRDD(rows: RDD[InternalRow], sink: BadRowSink, how: Re
     val found = firstParent[InternalRow].iterator(split, context)
     how match {
       case PythonTables =>
-        def told(): Unit = reports.fresh().foreach(report => sink.add(report.bad))
+        def told(): Unit = reports.fresh().foreach(sink.lost)
         found.map { row =>
           told()
           row
         } ++ { told(); Iterator.empty }
       case _ =>
         var passed = 0L
-        val ahead = mutable.HashMap.empty[Long, WorkerReport]
-        found.filter { row =>
-          reports.fresh().foreach(report => ahead.getOrElseUpdate(report.row, report))
+        val ahead = mutable.HashMap.empty[Long, Seq[WorkerReport]]
+        found.map { row =>
+          reports.fresh().foreach(report => ahead(report.row) = ahead.getOrElse(report.row, Nil) :+ report)
           passed += 1
-          ahead.isEmpty || ahead.remove(passed).forall { report =>
-            sink.add(report.bad.copy(row = sink.shown(sink.values(row))))
-            sink.keepsRow
-          }
-        }
+          if (ahead.isEmpty) row else ahead.remove(passed).fold(row)(sink.returned(_, row, results, types))
+        }.filter(_ != null)
     }
   }
 }
 
-private final class AskedAgainRDD(rows: RDD[InternalRow], sink: BadRowSink)
+private final class AskedAgainRDD(rows: RDD[InternalRow], sink: BadRowSink, output: Seq[(String, DataType)])
     extends RDD[InternalRow](rows) {
   override protected def getPartitions: Array[Partition] = firstParent[InternalRow].partitions
   override val partitioner = rows.partitioner
@@ -77,12 +88,14 @@ private final class AskedAgainRDD(rows: RDD[InternalRow], sink: BadRowSink)
   override def compute(split: Partition, context: TaskContext): Iterator[InternalRow] = {
     val lines = firstParent[InternalRow].iterator(split, context)
     new Iterator[InternalRow] {
+      private var instead: InternalRow = _
+
       @tailrec override def hasNext: Boolean = {
         val known =
-          try Some(lines.hasNext)
+          try Some(instead != null || lines.hasNext)
           catch {
             case error: Exception =>
-              sink.add(AskedAgainRDD.bad(error))
+              instead = sink.line(error, output)
               None
           }
         known match {
@@ -90,15 +103,22 @@ private final class AskedAgainRDD(rows: RDD[InternalRow], sink: BadRowSink)
           case None => hasNext
         }
       }
-      override def next(): InternalRow = lines.next()
+
+      override def next(): InternalRow =
+        if (instead == null) lines.next()
+        else {
+          val row = instead
+          instead = null
+          row
+        }
     }
   }
 }
 
-private object AskedAgainRDD {
+private[badrows] object Malformed {
 
-  /** Throws the error again if it is not about one record. */
-  def bad(error: Exception): BadRow = {
+  /** What a parser's error says of a record; thrown again if it is not about one. */
+  def apply(error: Exception): BadRow = {
     val causes = Iterator.iterate[Throwable](error)(_.getCause).takeWhile(_ != null).take(20).toSeq
     val (malformed, condition) = causes.collectFirst {
       case known: SparkThrowable if s"${known.getCondition}".startsWith("MALFORMED_RECORD_IN_PARSING") =>

@@ -19,17 +19,30 @@ private[badrows] object Fallible {
    * inside of it sees elements, not rows.
    */
   def caught(expression: Expression, sink: BadRowSink): Expression =
+    nulled(expression, sink).getOrElse(caught(expression, sink, nullable = false))
+
+  private def caught(expression: Expression, sink: BadRowSink, nullable: Boolean): Expression = {
+    def over(inner: Expression) =
+      Caught(inner, sink.asked)(sink, Computed(Caught.shown(expression), expression.dataType, nullable))
     if (!apply(expression)) expression
-    else if (expression.isInstanceOf[HigherOrderFunction]) Caught(expression)(sink, Caught.shown(expression))
+    else if (expression.isInstanceOf[HigherOrderFunction]) over(expression)
     else {
-      val inner = expression.mapChildren(caught(_, sink))
-      if (own(expression)) Caught(inner)(sink, Caught.shown(expression)) else inner
+      val inner = expression.mapChildren(caught(_, sink, nullable))
+      if (own(expression)) over(inner) else inner
     }
+  }
 
   /** The same where its type allows for null; None where it does not. */
   def nulled(expression: Expression, sink: BadRowSink): Option[Expression] =
-    Some(caught(expression, sink)).filter(to =>
+    Some(caught(expression, sink, nullable = true)).filter(to =>
       to.nullable == expression.nullable && to.dataType == expression.dataType)
+
+  /** Columns that it is computed of; without those that are only shown. */
+  def read(expression: Expression): AttributeSet = expression match {
+    case caught: Caught => read(caught.child)
+    case leaf if leaf.children.isEmpty => leaf.references
+    case other => AttributeSet.fromAttributeSets(other.children.map(read))
+  }
 
   /** Evaluated elsewhere, or what fails in it is caught already. */
   private def closed(expression: Expression): Boolean = expression match {

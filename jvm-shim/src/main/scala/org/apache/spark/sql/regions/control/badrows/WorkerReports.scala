@@ -11,8 +11,11 @@ import scala.jdk.CollectionConverters._
 import org.apache.spark.{SparkEnv, TaskContext}
 import org.apache.spark.sql.regions.wire.Frames
 
-/** @param row which of the operator's rows in this task, from 1 */
-private[badrows] final case class WorkerReport(row: Long, bad: BadRow)
+/**
+ * @param row which of the operator's rows in this task, from 1
+ * @param column which of the operator's results
+ */
+private[badrows] final case class WorkerReport(row: Long, column: Int, bad: BadRow)
 
 /**
  * What a Python worker tells of rows that failed: a file on the executor's disk that it writes to before it sends what
@@ -64,9 +67,12 @@ private[badrows] object WorkerReports {
   private def parsed(text: Array[Byte]): WorkerReport = {
     val told = Frames.json.readTree(text)
     val values = told.get("values").fields().asScala.map(entry => entry.getKey -> entry.getValue.asText).toSeq
-    WorkerReport(told.get("row").asLong,
+    WorkerReport(
+      told.get("row").asLong,
+      told.get("column").asInt,
       BadRow(told.get("function").asText, told.get("error").asText,
-        "", told.get("trace").asText, arguments = values))
+        "", told.get("trace").asText, arguments = values)
+    )
   }
 }
 
