@@ -87,11 +87,15 @@ def results(steps: Sequence[RecordedQuery], ahead: Sequence[int]) -> list[Result
         if sum(work[:-1]) < MIN_BENEFIT_SECONDS:
             continue
         key = tuple((p.step, p.node) for p in result.places)
-        # Of two that serve the same places, the smaller one.
-        if key not in found or result.bytes < found[key].bytes:
+        # Of two that serve the same places, the smaller one; of one size, what stands in for no node.
+        if key not in found or _cost(result) < _cost(found[key]):
             found[key] = result
     ranked = sorted(found.values(), key=lambda r: -sum(prefixes[p.step][p.node] for p in r.places))
     return ranked[:MAX_RESULTS]
+
+
+def _cost(result: Result) -> tuple[float, bool]:
+    return result.bytes, result.wide is not None
 
 
 def _sources(
