@@ -221,9 +221,13 @@ class ExecutedQuerySuite extends munit.FunSuite {
   test("what runs to fill a cache is not this query's nodes' time") {
     val base = facts.filter("v > 10").groupBy("k").agg(sum("v").as("s"))
     base.cache()
-    val event = executed(base.filter("s > 0").collect())
+    val cached = executed(base.filter("s > 0").collect())
+    val event = events.asScala.head
+    assertEquals(events.size, 2)
     assertEquals(rows(event, "Filter").flatten, Seq(100L))
     assert(seconds(event).sum < event.get("taskSeconds").asDouble * 0.9, event.toPrettyString)
+    assertEquals(rows(cached, "Filter").flatten, Seq(9996L))
+    assert((seconds(event) ++ seconds(cached)).sum < event.get("taskSeconds").asDouble * 1.01, cached.toPrettyString)
     base.unpersist(true)
   }
 
