@@ -44,5 +44,6 @@ def load_seconds(entry: Entry, columns: int, rates: Rates, parallelism: int) -> 
 
 def as_its_files(question: Question, draft: Draft, number: int, size: float) -> float:
     """Seconds to read so many bytes as fast as the files that they come from were read (`files_below`)."""
-    seconds = {each: found.value for each, found in draft.self_seconds.items()}
-    return files_below(question.plan, number, seconds).read_seconds(size) / max(question.cores, 1)
+    alone = draft.self_seconds
+    files = files_below(question.plan, number, lambda node: alone[node].value if node in alone else None)
+    return files.read_seconds(size) / max(question.cores, 1)

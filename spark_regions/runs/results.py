@@ -160,7 +160,7 @@ def _result(
     if not any(place.exact for place in places[:-1]) and wide is None:
         return None
     kept_signature = Signature(signature.lineage, signature.core, signature.conjuncts, columns)
-    files = [files_below(steps[k].plan, number, steps[k].measured.seconds) for k, number in tops]
+    files = [files_below(steps[k].plan, number, steps[k].measured.seconds.get) for k, number in tops]
     return Result(kept_signature, wide, rows, rows * width, tuple(places), storable, max(files))
 
 

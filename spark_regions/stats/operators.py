@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import NamedTuple
 
 from spark_regions.dag.plan import Node, Plan
@@ -40,11 +40,14 @@ class Files(NamedTuple):
 NO_FILES = Files(0.0, 0.0)
 
 
-def files_below(plan: Plan, node: int, seconds: Mapping[int, float]) -> Files:
+def files_below(plan: Plan, node: int, seconds: Callable[[int], float | None]) -> Files:
     """Those that a node's rows come from, where it was seen how long they take."""
-    leaves = (plan.nodes[each] for each in plan.below(node) if each in seconds)
-    known = [each for each in leaves if each.operator.startswith(COLUMNAR) and each.source_bytes]
-    return Files(sum(seconds[each.id] for each in known), sum(each.source_bytes or 0.0 for each in known))
+    took = size = 0.0
+    for each in plan.below(node):
+        leaf = plan.nodes[each]
+        if leaf.operator.startswith(COLUMNAR) and leaf.source_bytes and (known := seconds(each)) is not None:
+            took, size = took + known, size + leaf.source_bytes
+    return Files(took, size)
 
 
 def self_seconds(plan: Plan, view: GraphView) -> dict[int, Estimate]:

@@ -108,7 +108,10 @@ final class ExecutedQuery(
    * Plans that the user cached, which this execution computed, all of them and for the first time. Of one that was there, or of
    * which partitions were computed before, a part of its metrics is in none of the stages.
    */
-  lazy val cached: Seq[ExecutedQuery] = operators.map(_.plan)
+  lazy val cached: Seq[ExecutedQuery] =
+    if (operators.exists(each => each.foreign && counted(each).exists(_._2 > 0))) cachedNow else Nil
+
+  private def cachedNow: Seq[ExecutedQuery] = operators.map(_.plan)
     .collect { case scan: InMemoryTableScanExec if scan.relation.cacheBuilder.isCachedColumnBuffersLoaded => scan }
     .map(scan => PlanWalk(scan.relation.cachedPlan))
     .distinctBy(_.query)
