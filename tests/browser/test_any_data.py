@@ -242,6 +242,18 @@ def test_text_from_data_stays_text(reader: Reader) -> None:
                 }
             ],
             "params": {"p": {"type": "INT", "value": "v"}},
+            "changes": [
+                {
+                    "name": "p",
+                    "value": "v",
+                    "row": 7,
+                    "stage": 1,
+                    "partition": 0,
+                    "attempt": 4,
+                    "replayed": False,
+                    "reason": "r",
+                }
+            ],
         },
         "report": {
             "headline": "h",

@@ -14,6 +14,9 @@ from tests.tpc.rows import difference, outcome
 
 pytestmark = pytest.mark.spark
 
+STAGE_LEAST = 0.2
+"""Seconds; of a stage that took less nothing is told (`Policy.stageLeastMillis`)."""
+
 COST = SHUFFLED | {
     "spark.regions.recycle.strategy": "off",
     "spark.regions.skew.enabled": "true",
@@ -79,9 +82,27 @@ def test_what_took_no_time_is_left_alone(spark: SparkSession, plain: SparkSessio
         return group
 
     before = repairs(spark)
-    for _ in range(3):
-        assert difference(outcome(scored(plain, quick)), outcome(scored(session, quick))) is None
-    assert repairs(spark) == before
+    spark.sparkContext.setJobGroup("quick", "what takes no time")
+    try:
+        for _ in range(3):
+            assert difference(outcome(scored(plain, quick)), outcome(scored(session, quick))) is None
+    finally:
+        spark.sparkContext._jsc.clearJobGroup()
+    took = longest(spark, "quick")
+    assert repairs(spark) == before or took >= STAGE_LEAST, "on a busy machine it takes some"
+
+
+def longest(spark: SparkSession, group: str) -> float:
+    """Seconds that the tasks of the longest stage took together, of the jobs of a group."""
+    store = spark.sparkContext._jsc.sc().statusStore()
+    tracker = spark.sparkContext.statusTracker()
+    stages = {
+        stage
+        for number in tracker.getJobIdsForGroup(group)
+        if (job := tracker.getJobInfo(number)) is not None
+        for stage in job.stageIds
+    }
+    return max(float(store.lastStageAttempt(each).executorRunTime()) / 1000 for each in stages)
 
 
 def test_where_it_is_only_observed_the_plan_stays(spark: SparkSession, plain: SparkSession) -> None:
