@@ -35,7 +35,8 @@ object Batch {
     OptimizerRuns.captureOptimized(session, session.sharedState.cacheManager.useCachedData(analyzed)).map { plan =>
       val signed = runtime.recycling.sign(session, plan)
       val shared =
-        new SharedPoints(session, runtime, signed, new RowOrder(session, signed), SharedDataFrames.of(analyzed), Set.empty)(
+        new SharedPoints(
+          session, runtime, signed, new RowOrder(session, signed), SharedDataFrames.of(analyzed), Set.empty)(
           Policy.mostOffers)
       DecideRequest(session, runtime, 0, signed, shared, Policy.mostOffers, Nil)
     }

@@ -56,7 +56,8 @@ private[regions] object WarmUp {
   }
 
   private def query(session: classic.SparkSession, folder: Path): classic.DataFrame = {
-    val schema = new StructType().add("k", LongType).add("d", DateType).add("n", DecimalType(12, 2)).add("s", StringType)
+    val schema =
+      new StructType().add("k", LongType).add("d", DateType).add("n", DecimalType(12, 2)).add("s", StringType)
     val files = session.read.schema(schema).parquet(folder.toUri.toString)
     val other = files.select(col("k").as("j"), upper(col("s")).as("t"), year(col("d")).as("y"))
     files.join(other, col("k") === col("j")).where(col("n") > 1 && col("s").startsWith("a"))
