@@ -96,8 +96,10 @@ class RunPlanner:
 
     def wants_more(self, step: int | None) -> bool:
         """Whether a DataFrame could have to be kept in this step."""
-        if step is None or self._schedule is None:
-            return step is not None
+        if step is None:
+            return False
+        if self._schedule is None:
+            return any(query.plan.shared for query in self.queries)
         return any(self._schedule.results[make.result].wide for make in self._schedule.makes.get(step, ()))
 
     def waiting(self, step: int | None) -> Waiting | None:
