@@ -13,7 +13,7 @@ import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan, SparkStrategy}
 import org.apache.spark.sql.regions.control.{Param, ProbeRule}
 import org.apache.spark.sql.regions.control.badrows.{BadRows, BadRowsRule, HeldRowsRule}
 import org.apache.spark.sql.regions.exec.RegionsStrategy
-import org.apache.spark.sql.regions.rules.{LineageRule, SharedDataFramesRule}
+import org.apache.spark.sql.regions.rules.{LineageRule, SharedDataFramesRule, WarmUp}
 import org.apache.spark.sql.regions.skew.SkewRule
 import org.apache.spark.sql.regions.ui.DecisionsTable
 import org.apache.spark.sql.types.StringType
@@ -22,6 +22,9 @@ import org.apache.spark.sql.types.StringType
  * The only registration list. What fires when, for one query:
  *
  * {{{
+ *   parsed plan
+ *     │  postHocRules         when a session's analyzer is made: classes are loaded; the plan stays
+ *     ▼
  *   analyzed plan
  *     │  normalizationRules   once per executed query, before the look-up in Spark's cache: nothing is pruned yet;
  *     │                       a DataFrame of the user's still looks as it did in earlier queries; rows that may fail are
@@ -74,6 +77,7 @@ class RegionsExtensions extends SparkSessionExtensionsProvider with Logging {
   }
 
   private def register(extensions: SparkSessionExtensions): Unit = {
+    postHocRules.foreach(build => extensions.injectPostHocResolutionRule(guarded(build)))
     normalizationRules.foreach(build => extensions.injectPlanNormalizationRule(guarded(build)))
     preCBORules.foreach(build => extensions.injectPreCBORule(guarded(build)))
     strategies.foreach(build => extensions.injectPlannerStrategy(guardedStrategy(build)))
@@ -87,6 +91,8 @@ object RegionsExtensions {
   type TableFunction = (FunctionIdentifier, ExpressionInfo, Seq[Expression] => LogicalPlan)
 
   // ---- The list ----------------------------------------------------------------------------------------------------
+
+  val postHocRules: Seq[SparkSession => Rule[LogicalPlan]] = Seq(new WarmUp(_))
 
   val normalizationRules: Seq[SparkSession => Rule[LogicalPlan]] = Seq(new SharedDataFramesRule(_), new HeldRowsRule(_))
 

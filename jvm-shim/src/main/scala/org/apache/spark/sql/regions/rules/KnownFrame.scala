@@ -37,9 +37,10 @@ private[rules] object KnownFrame {
     val current = session.sharedState.cacheManager.useCachedData(analyzed)
     def made = new KnownFrame(session, OptimizerRuns.captureOptimized(session, current))
     if (current ne analyzed) made
-    else analyzed.getTagValue(tag).filter(_.holds(session)).getOrElse {
+    // A program's threads may share it.
+    else analyzed.synchronized(analyzed.getTagValue(tag)).filter(_.holds(session)).getOrElse {
       val frame = made
-      analyzed.setTagValue(tag, frame)
+      analyzed.synchronized(analyzed.setTagValue(tag, frame))
       frame
     }
   }

@@ -60,9 +60,12 @@ object SharedDataFrames {
     val frames = Option(current.get).getOrElse(Nil)
     current.remove()
     frames.foreach { frame =>
-      frame.getTagValue(sightings) match {
-        case Some(count) => count.incrementAndGet()
-        case None => frame.setTagValue(sightings, new AtomicInteger(1))
+      // A program's threads may share it.
+      frame.synchronized {
+        frame.getTagValue(sightings) match {
+          case Some(count) => count.incrementAndGet()
+          case None => frame.setTagValue(sightings, new AtomicInteger(1))
+        }
       }
     }
     frames

@@ -1,44 +1,51 @@
 package org.apache.spark.sql.regions.rules
 
-import java.nio.file.{Files, Path}
-import java.util.concurrent.TimeUnit
-
 import org.apache.spark.api.python.PythonFunction
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
-import org.apache.spark.sql.classic
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.{SparkSession, classic}
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.regions._
 import org.apache.spark.sql.regions.platforms.TypedPlan
 import org.apache.spark.sql.regions.wire.Frames
 import org.apache.spark.sql.types._
+import org.apache.spark.util.Utils
 
 /**
  * Decides on a query that nobody has, beside the program's own start: to load the classes of a first decision takes the most of a
- * second, and Spark's own are among them. Nothing runs, nothing is told to the planner or noted anywhere.
+ * second, and Spark's own are among them. Nothing runs, nothing is told to the planner or noted anywhere. It begins when the program
+ * makes its session's analyzer: what the session is made of may still be set before.
  */
-private[regions] object WarmUp {
-  private val sessionMillis = 60000L
+private[regions] final class WarmUp(session: SparkSession) extends Rule[LogicalPlan] {
+  (session, RegionsRuntime.of(session)) match {
+    case (known: classic.SparkSession, Right(runtime)) if runtime.firstAnalyzer() => WarmUp.start(known, runtime)
+    case _ =>
+  }
 
-  def start(runtime: RegionsRuntime): Unit =
+  override def apply(plan: LogicalPlan): LogicalPlan = plan
+}
+
+private object WarmUp {
+
+  private def start(session: classic.SparkSession, runtime: RegionsRuntime): Unit =
     // On a core that the program's start has for itself it would only be in the way.
     if (Runtime.getRuntime.availableProcessors > 1) {
-      val thread = new Thread(() => Guard.run(runtime.sc.conf, "warming up")(run(runtime)), "spark_regions-warm-up")
+      def work(): Unit = Guard.run(session.sparkContext.conf, "warming up")(run(session, runtime))
+      val thread = new Thread(() => work(), "spark_regions-warm-up")
       thread.setDaemon(true)
       thread.start()
     }
 
-  private def run(runtime: RegionsRuntime): Unit = {
-    val end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(sessionMillis)
-    def session = classic.SparkSession.getDefaultSession.filter(_.sparkContext eq runtime.sc)
-    while (session.isEmpty && !runtime.sc.isStopped && System.nanoTime() < end) Thread.sleep(20)
-    session.filterNot(_.sparkContext.isStopped).foreach { found =>
-      val folder = Files.createTempDirectory("spark_regions-warm-up")
-      try found.withActive(decide(found, runtime, folder))
-      finally Files.delete(folder)
-    }
+  private def run(session: classic.SparkSession, runtime: RegionsRuntime): Unit = {
+    val folder = Utils.createTempDir(namePrefix = "spark_regions-warm-up")
+    try session.withActive(decide(session, runtime, folder.toURI.toString))
+    catch {
+      // A short program is over before.
+      case error: Throwable if Guard.isOurs(error) && session.sparkContext.isStopped =>
+    } finally folder.delete()
   }
 
-  private def decide(session: classic.SparkSession, runtime: RegionsRuntime, folder: Path): Unit = {
+  private def decide(session: classic.SparkSession, runtime: RegionsRuntime, folder: String): Unit = {
     val frame = query(session, folder)
     val analyzed = frame.queryExecution.normalized
     SharedDataFrames.of(analyzed)
@@ -55,10 +62,10 @@ private[regions] object WarmUp {
     }
   }
 
-  private def query(session: classic.SparkSession, folder: Path): classic.DataFrame = {
+  private def query(session: classic.SparkSession, folder: String): classic.DataFrame = {
     val schema =
       new StructType().add("k", LongType).add("d", DateType).add("n", DecimalType(12, 2)).add("s", StringType)
-    val files = session.read.schema(schema).parquet(folder.toUri.toString)
+    val files = session.read.schema(schema).parquet(folder)
     val other = files.select(col("k").as("j"), upper(col("s")).as("t"), year(col("d")).as("y"))
     files.join(other, col("k") === col("j")).where(col("n") > 1 && col("s").startsWith("a"))
       .groupBy("t", "y").agg(sum(col("n")), avg(col("n")), count("*"), max(col("d")))
