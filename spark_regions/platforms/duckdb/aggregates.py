@@ -261,7 +261,7 @@ def _decimal_average(call: Call) -> Sql:
     assert known and result
     (precision, scale), (_, digits) = known, result
     total, count = _average_parts(call)
-    shift = digits + 1 - scale
+    shift = digits - scale
     dividend = unscaled(total, min(precision + SUM_DIGITS, MAX_PRECISION), scale)
     text = quotient(call, dividend, cast(count, "HUGEINT"), shift)
     if short := short_quotient(call, total, scale, count, shift):
