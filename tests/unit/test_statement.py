@@ -81,8 +81,8 @@ def limited(number: int, size: int, child: int, output: tuple[Attribute, ...]) -
     )
 
 
-def statements(*nodes: Node, twins: dict[int, Any] | None = None) -> Statements:
-    return Statements(TypedPlan(nodes), TABLE, twins or {})
+def statements(*nodes: Node) -> Statements:
+    return Statements(TypedPlan(nodes), TABLE)
 
 
 def run(statement: Statement, *nodes: Node, data: dict[str, Any] | None = None) -> list[tuple[Any, ...]]:
@@ -498,9 +498,10 @@ def test_a_condition_that_may_raise_is_computed_of_each_row():
         node(0, "Project", (1,), (K,), expressions=(ref(K),)),
         node(0, "Aggregate", (1,), (K,), keys=(ref(K),), expressions=(ref(K),)),
         node(0, "Join", (1, 5), (K, Attribute("7", "q", INT)), kind="LeftSemi", condition=equal(K, K2)),
+        node(0, "Join", (1, 5), (K, Attribute("7", "q", INT), K2, W), kind="Inner", condition=equal(K, K2)),
         node(0, "Filter", (1,), (K, Attribute("7", "q", INT)), condition=literal("false", BOOLEAN)),
     ],
-    ids=["a filter", "nobody reads it", "a group", "a join", "no row at all"],
+    ids=["a filter", "nobody reads it", "a group", "a join", "a join that filters what it reads", "no row at all"],
 )
 def test_what_may_raise_does_whatever_is_above(above):
     plan = (above, raising(1, 2), scan(2), *([scan(5, "other")] if 5 in above.children else []))
@@ -515,32 +516,93 @@ def test_nothing_is_switched_off_where_nothing_raises():
     assert statements(node(0, "Project", (1,), (K,), expressions=(ref(K),)), scan(1)).cut(0).disabled == ()
 
 
-def test_rows_that_the_plan_has_twice_are_computed_once():
-    def grouped(number, key, value, name):
-        output = (key, Attribute(name, "n", BIGINT))
-        return node(
-            number,
-            "Aggregate",
-            (number + 1,),
-            output,
-            keys=(ref(key),),
-            expressions=(ref(key), alias(name, total(value))),
-        )
+K3, W3 = Attribute("31", "k", INT), Attribute("32", "w", INT)
+"""Of `other`, read once more."""
 
-    other = (Attribute("31", "k", INT), Attribute("32", "w", INT))
-    first, second = grouped(1, K2, W, "41"), grouped(3, *other, "42")
-    join = node(0, "Join", (1, 3), (*first.output, *second.output), kind="Inner", condition=equal(K2, other[0]))
-    plan = (join, first, scan(2, "other"), second, scan(4, "other", *other))
-    found = statements(*plan, twins={1: "sums", 2: "other", 3: "sums", 4: "other"}).cut(0)
-    assert found.sql.count("sum(") == found.sql.count("MATERIALIZED") == 1
-    assert len(found.tables) == 1
-    assert bag(run(found, *plan)) == bag([(1, 100, 1, 100), (3, 300, 3, 300)])
+
+def joined(first: dict[str, Expression], second: dict[str, Expression], *more: Node) -> tuple[Node, ...]:
+    """`other` grouped by `k` twice, and joined to itself.
+
+    :param first: results by attribute
+    """
+    sides = []
+    for number, key, told in ((1, K2, first), (3, K3, second)):
+        output = (key, *(Attribute(name, name, each.type) for name, each in told.items()))
+        listed = (ref(key), *(alias(name, each) for name, each in told.items()))
+        sides.append(node(number, "Aggregate", (number + 1,), output, keys=(ref(key),), expressions=listed))
+    join = node(0, "Join", (1, 3), (*sides[0].output, *sides[1].output), kind="Inner", condition=equal(K2, K3))
+    scans = scan(2, "other"), scan(4, "other", K3, W3)
+    return (join, *sides, *(each for each in scans if each.id not in {one.id for one in more}), *more)
+
+
+def test_groups_that_the_plan_has_twice_are_computed_once_whatever_each_tells_of_them():
+    plan = joined({"41": total(W)}, {"42": count(), "43": total(W3), "44": total(W3)})
+    found = statements(*plan).cut(0)
+    assert found.sql.count("sum(") == found.sql.count("MATERIALIZED") == len(found.tables) == 1
+    assert bag(run(found, *plan)) == bag([(1, 100, 1, 1, 100, 100), (3, 300, 3, 1, 300, 300)])
+
+
+def test_a_result_that_is_not_in_the_table_is_no_reason_against_the_same_groups_elsewhere():
+    first = function("StddevSamp", "DOUBLE", ref(W))
+    known = statements(*joined({"41": first}, {"42": total(W3)}))
+    assert known.refusal(1).code == "NOT_IN_TABLE"
+    assert known.cut(3).sql.count("sum(") == 1
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        node(4, "Filter", (5,), (K3, W3), condition=call("IsNotNull", BOOLEAN, ref(W3))),
+        node(4, "LogicalRelation", (), (W3, K3), columns=("other",), files=(FILE,)),
+        node(4, "LogicalRelation", (), (K3, W3), columns=("other",), files=(FILE, FILE)),
+    ],
+    ids=["fewer rows", "another column", "other files"],
+)
+def test_groups_of_other_rows_are_computed_for_themselves(second):
+    plan = joined({"41": total(W)}, {"42": total(W3)}, second, scan(5, "other", K3, W3))
+    assert statements(*plan).cut(0).sql.count("sum(") == 2
+
+
+def test_a_join_of_a_table_to_itself_is_told_by_the_side_that_a_column_is_of():
+    def side(number: int, *columns: Attribute) -> tuple[Node, ...]:
+        k, w, other_k, other_w, of = columns
+        join = node(
+            number + 1, "Join", (number + 2, number + 3), columns[:4], kind="Inner", condition=equal(k, other_k)
+        )
+        scans = scan(number + 2, "other", k, w), scan(number + 3, "other", other_k, other_w)
+        return node(number, "Aggregate", (number + 1,), (of,), keys=(ref(of),), expressions=(ref(of),)), join, *scans
+
+    a, b, c, d = (Attribute(str(at), "w" if at % 2 else "k", INT) for at in (50, 51, 52, 53))
+    for of, times in ((c, 2), (a, 1)):
+        one, other = side(1, K2, W, K3, W3, K2), side(5, a, b, c, d, of)
+        join = node(0, "Join", (1, 5), (K2, of), kind="Inner", condition=equal(K2, of))
+        assert len(statements(join, *one, *other).cut(0).tables) == 2 * times
+
+
+def test_a_subquery_that_the_plan_has_twice_is_computed_once():
+    def above(number: int, child: int, value: Attribute, plan: int) -> Node:
+        mean = Expression("ScalarSubquery", BIGINT, plan=plan)
+        greater = call("GreaterThan", BOOLEAN, call("Cast", BIGINT, ref(value), evalMode="ANSI"), mean)
+        return node(number, "Filter", (child, plan), (value,), condition=greater)
+
+    def summed(number: int, value: Attribute, name: str) -> Node:
+        told = (Attribute(name, "n", BIGINT),)
+        return node(number, "Aggregate", (number + 1,), told, expressions=(alias(name, total(value)),))
+
+    union = node(0, "Union", (1, 2), (V,))
+    values = V, Attribute("9", "v", INT)
+    scans = [scan(3, "orders", K, V, S), scan(4, "orders", Attribute("8", "k", INT), values[1])]
+    subqueries = summed(5, W, "41"), scan(6, "other"), summed(7, W3, "42"), scan(8, "other", K3, W3)
+    plan = (union, above(1, 3, values[0], 5), above(2, 4, values[1], 7), *scans, *subqueries)
+    found = statements(*plan).cut(0)
+    assert found.sql.count("sum(") == 1
+    assert bag(run(found, *plan, data={"other": (DATA["other"][0], [(1, 15)])})) == bag([(20,)] * 4)
 
 
 def test_the_zone_is_told_where_values_depend_on_it():
     at = Attribute("1", "at", "TIMESTAMP")
     plan = TypedPlan((scan(0, "orders", at),), zone="Europe/Berlin")
-    assert Statements(plan, TABLE, {}).cut(0).zone == "Europe/Berlin"
+    assert Statements(plan, TABLE).cut(0).zone == "Europe/Berlin"
     assert statements(scan(0, "other")).cut(0).zone == ""
 
 
