@@ -487,7 +487,9 @@ def test_a_condition_that_may_raise_is_computed_of_each_row():
     found = statements(node(0, "Filter", (1,), (K, V, S), condition=condition), scan(1)).cut(0)
     assert found.disabled == SKIPPING
     assert (
-        "AS b0 FROM" in found.sql and "hash(b0) IS NOT NULL" in found.sql and found.sql.endswith(" FROM y0 WHERE b0)")
+        "AS b0, random() AS r FROM" in found.sql
+        and "hash(b0, r) IS NOT NULL" in found.sql
+        and found.sql.endswith(" FROM y0 WHERE b0)")
     )
 
 
@@ -514,6 +516,36 @@ def test_what_may_raise_does_whatever_is_above(above):
 
 def test_nothing_is_switched_off_where_nothing_raises():
     assert statements(node(0, "Project", (1,), (K,), expressions=(ref(K),)), scan(1)).cut(0).disabled == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "kept", "count"),
+    [
+        ("Inner", 0, 2),
+        ("LeftSemi", 0, 2),
+        ("LeftOuter", 1, 4),
+        ("LeftAnti", 1, 2),
+        ("RightOuter", 1, 3),
+        ("FullOuter", 2, 5),
+    ],
+)
+def test_a_key_that_is_not_null_is_asked_for_where_the_join_does_not_tell(kind, kept, count):
+    sides = [
+        node(at, "Filter", (at + 1,), output, condition=call("IsNotNull", BOOLEAN, ref(output[0])))
+        for at, output in ((1, (K, V, S)), (3, (K2, W)))
+    ]
+    output = (K, V, S) if kind in ("LeftSemi", "LeftAnti") else (K, V, S, K2, W)
+    plan = (node(0, "Join", (1, 3), output, kind=kind, condition=equal(K, K2)), *sides, scan(2), scan(4, "other"))
+    found = statements(*plan).cut(0)
+    assert (found.sql.count("IS NOT NULL"), len(run(found, *plan))) == (kept, count)
+
+
+def test_a_column_that_is_compared_is_not_asked_for_again():
+    some = call("And", BOOLEAN, call("IsNotNull", BOOLEAN, ref(V)), call("GreaterThan", BOOLEAN, ref(V), literal(15)))
+    both = call("And", BOOLEAN, call("IsNotNull", BOOLEAN, ref(K)), some)
+    plan = (node(0, "Filter", (1,), (K, V, S), condition=both), scan(1))
+    assert statements(*plan).cut(0).sql.count("IS NOT NULL") == 1
+    assert len(rows(*plan)) == 2
 
 
 K3, W3 = Attribute("31", "k", INT), Attribute("32", "w", INT)

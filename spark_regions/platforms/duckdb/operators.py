@@ -12,7 +12,7 @@ proven of operators, from the sources of both:
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import islice, product
@@ -43,6 +43,8 @@ MOST_NAMES = 16
 COMPARISONS = frozenset(
     {"EqualTo", "EqualNullSafe", "GreaterThan", "GreaterThanOrEqual", "LessThan", "LessThanOrEqual", "In", "InSet"}
 )
+OF_NO_NULL = COMPARISONS - {"EqualNullSafe"} | {"Contains", "EndsWith", "Like", "StartsWith"}
+"""True of no null: of neither side, or of the value that is looked for in a list."""
 RANKS = {"Rank": "rank", "DenseRank": "dense_rank", "RowNumber": "row_number"}
 
 
@@ -282,6 +284,28 @@ def conjuncts(condition: Expression | None) -> list[Expression]:
     return [condition]
 
 
+def implied(conditions: Iterable[Expression]) -> frozenset[str]:
+    """What holds wherever these conditions do: that columns are not null. Catalyst adds it to filters, for joins above
+    too; DuckDB takes a fifth of the rows to be left by each (cardinality_estimator.hpp: DEFAULT_SELECTIVITY), and
+    orders joins by that.
+    """
+    compared = (
+        child
+        for each in conditions
+        if each.kind in OF_NO_NULL
+        for child in (each.children[:1] if each.kind in ("In", "InSet") else each.children)
+        if child.kind == "AttributeReference"
+    )
+    return frozenset(f"({column(each.fields['id'])} IS NOT NULL)" for each in compared)
+
+
+def without(rows: Rows, conditions: Container[str]) -> Rows:
+    """The rows with some that these conditions would leave out: what is above leaves them out as well."""
+    opened = rows.opened
+    where = tuple(each for each in opened.where if each not in conditions)
+    return rows if where == opened.where else replace(opened, where=where)
+
+
 def result_of(expression: Expression) -> tuple[str, Expression]:
     """Id and value of what a list names."""
     if expression.kind == "Alias" and "id" in expression.fields:
@@ -370,7 +394,8 @@ def _where(making: Making, rows: Rows, condition: Expression) -> Rows:
     """Rows for which it is true. Where it may raise, it is computed of each row first."""
     found = making.sql(condition, rows)
     if not found.raises:
-        return making.over(rows, [found.text])
+        parts = conjuncts(condition)
+        return without(making.over(rows, [making.sql(each, rows).text for each in parts]), implied(parts))
     whole, name = _computed(making, rows, found.text, str(making.node.id))
     return making.over(whole, [name])
 
@@ -488,6 +513,10 @@ def join(making: Making) -> Rows:
     if kind == "Inner" and condition is not None and making.sql(condition, left, right).raises:
         return _joined_then_tested(making, parts, left, right)
     on = making.condition(condition, left, right) if condition is not None else "true"
+    if kind in ("Inner", "LeftSemi", "RightOuter"):
+        left = without(left, implied(parts))
+    if kind in ("Inner", "LeftSemi", "LeftOuter", "LeftAnti", "ExistenceJoin"):
+        right = without(right, implied(parts))
     sides = passed(left), passed(right)
     if kind in ("Inner", "Cross"):
         return making.select(sides[0] | sides[1], left, right, where=[] if condition is None else [on])
