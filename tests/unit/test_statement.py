@@ -281,16 +281,45 @@ def test_a_union_is_by_position():
     assert bag(rows(*plan)) == bag(OTHER * 2)
 
 
-def test_grouping_sets():
-    gid = Attribute("9", "id", BIGINT)
-    sets = ((ref(K), literal(0, BIGINT)), (literal(None), literal(1, BIGINT)))
-    plan = (
-        node(0, "Aggregate", (1,), (K, gid, Attribute("4", "n", BIGINT)), keys=(ref(K), ref(gid)),
-             expressions=(ref(K), ref(gid), alias("4", count()))),
-        node(1, "Expand", (2,), (K, gid), projections=sets),
-        scan(2),
-    )  # fmt: skip
-    assert bag(rows(*plan)) == bag([(1, 0, 2), (2, 0, 2), (None, 0, 2), (None, 1, 6)])
+def grouping(*told: Expression, sets: str = "kv k v -") -> tuple[Node, ...]:
+    """`orders` grouped by `k` and `v`, of which each set names some."""
+    k, v, gid = Attribute("7", "k", INT), Attribute("8", "v", INT), Attribute("9", "id", BIGINT)
+    ways = tuple(
+        (ref(V), *(ref(one) if one.name in names else literal(None) for one in (K, V)), literal(at * 5, BIGINT))
+        for at, names in enumerate(sets.split())
+    )
+    output = (k, v, gid, *(Attribute(str(at), "n", each.type) for at, each in enumerate(told, 50)))
+    listed = (ref(k), ref(v), ref(gid), *(alias(str(at), each) for at, each in enumerate(told, 50)))
+    above = node(0, "Aggregate", (1,), output, keys=(ref(k), ref(v), ref(gid)), expressions=listed)
+    return above, node(1, "Expand", (2,), (V, k, v, gid), projections=ways), scan(2)
+
+
+def test_grouping_sets_read_the_rows_once():
+    plan = grouping(count(), total(V))
+    found = statements(*plan).cut(0)
+    assert found.sql.count(" FROM t2") == 1
+    both = [(1, 10, 0, 1, 10), (1, 20, 0, 1, 20), (2, 20, 0, 1, 20), (2, None, 0, 1, None), (None, 5, 0, 2, 10)]
+    one = [(1, None, 5, 2, 30), (2, None, 5, 2, 20), (None, None, 5, 2, 10)]
+    other = [(None, 10, 10, 1, 10), (None, 20, 10, 2, 40), (None, None, 10, 1, None), (None, 5, 10, 2, 10)]
+    assert bag(run(found, *plan)) == bag([*both, *one, *other, (None, None, 15, 6, 60)])
+    assert run(found, *plan, data={"orders": (DATA["orders"][0], [])}) == []
+
+
+@pytest.mark.parametrize(
+    ("told", "sets"),
+    [
+        ((total(Attribute("8", "v", INT)),), "kv -"),
+        ((count(),), "k k"),
+        (
+            (call("AggregateExpression", BIGINT, call("Count", BIGINT, ref(V)), mode="Complete", isDistinct="true"),),
+            "kv -",
+        ),
+    ],
+    ids=["a function of a column in its set", "a set twice", "distinct values"],
+)
+def test_other_sets_are_made_of_copies_of_the_rows(told, sets):
+    found = statements(*grouping(*told, sets=sets)).cut(0)
+    assert "GROUPING" not in found.sql and "UNION ALL" in found.sql
 
 
 def test_the_top_rows_with_what_decides_about_ties():
