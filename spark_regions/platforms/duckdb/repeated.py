@@ -48,8 +48,9 @@ def repeated(nodes: Mapping[int, Node], order: Sequence[int]) -> dict[int, Repea
     grouping: set[int] = set()
     parents: dict[int, int] = {}
     for number in order:
-        groups[copies.number(number)].append(number)
-        below = (*nodes[number].children, *subqueries(nodes[number]))
+        apart = subqueries(nodes[number])
+        groups[copies.number(number, apart)].append(number)
+        below = (*nodes[number].children, *apart)
         parents.update(dict.fromkeys(below, number))
         if nodes[number].operator in ("Aggregate", "Window") or not grouping.isdisjoint(below):
             grouping.add(number)
@@ -71,10 +72,12 @@ class _Copies:
         self._all: dict[int, int] = {}
         self._places: dict[int, dict[str, Place]] = {}
 
-    def number(self, number: int) -> int:
-        """Of a node whose inputs have theirs: the same for those whose rows are, but for an aggregate's columns."""
+    def number(self, number: int, apart: set[int]) -> int:
+        """Of a node whose inputs have theirs: the same for those whose rows are, but for an aggregate's columns.
+
+        :param apart: plans of its subqueries
+        """
         node = self._nodes[number]
-        apart = subqueries(node)
         inputs = [child for child in node.children if child not in apart]
         places: dict[str, Place] = {}
         for at, child in enumerate(inputs):
@@ -115,22 +118,24 @@ class _Copies:
         return self._numbers.setdefault(key, len(self._numbers))
 
     def _frozen(self, value: Any, places: Mapping[str, Place]) -> Hashable:
-        match value:
-            case Expression(unknown=True):
-                return "unknown", id(value)
-            case Expression(kind="AttributeReference"):
-                name = value.fields.get("id", "")
-                return places.get(name, name), value.type
-            case Expression():
-                fields = () if value.kind == "Alias" else tuple(sorted(value.fields.keys() - UNREAD.keys()))
-                told = tuple((name, value.fields[name]) for name in fields)
-                plan = None if value.plan is None else self._all.get(value.plan, -1 - value.plan)
-                return value.kind, value.type, told, plan, self._frozen(value.children, places)
-            case Args() | SortKey() | SourceFile():
-                return tuple(self._frozen(each, places) for each in structs.astuple(value))
-            case tuple():
-                return tuple(self._frozen(each, places) for each in value)
-        return value
+        kind = type(value)
+        if kind is tuple:
+            return tuple([self._frozen(each, places) for each in value]) if value else value
+        if kind is not Expression:
+            told = isinstance(value, Args | SortKey | SourceFile)
+            return self._frozen(structs.astuple(value), places) if told else value
+        if value.unknown:
+            return "unknown", id(value)
+        if value.kind == "AttributeReference":
+            name = value.fields.get("id", "")
+            return places.get(name, name), value.type
+        fields = (
+            ()
+            if value.kind == "Alias"
+            else tuple(sorted(each for each in value.fields.items() if each[0] not in UNREAD))
+        )
+        plan = None if value.plan is None else self._all.get(value.plan, -1 - value.plan)
+        return value.kind, value.type, fields, plan, self._frozen(value.children, places)
 
 
 def _renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
