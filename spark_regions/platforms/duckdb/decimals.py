@@ -268,8 +268,8 @@ EQUIVALENTS = (
         "two decimals",
         "Spark divides to 39 fractional digits, cut off, then rounds half up; here one digit more than the result's "
         "is cut off, and rounded half up: a digit further on never decides. HUGEINT operations raise where 38 digits "
-        "do not do; numbers of few digits are divided by hand, nine digits at a time, and by a literal whose inverse "
-        "ends, such as 2, by multiplying with that",
+        "do not do; numbers of few digits are divided by hand, nine digits at a time, and rounded by twice the rest; "
+        "by a literal whose inverse ends, such as 2, by multiplying with that",
         (
             *_examples("{0} / {1}"),
             *(
