@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from spark_regions.costs.engines import deadline_seconds
-from spark_regions.dag.plan import Plan
 from spark_regions.decision.draft import Draft
 from spark_regions.decision.question import Question
 from spark_regions.decision.values import Decline
@@ -32,21 +31,12 @@ def route(question: Question, draft: Draft) -> Draft:
         return draft
     table = float_sums.TABLE if question.confs.platforms_float_sums else TABLE
     try:
-        statements = Statements(engine.plan, table, _twins(question.plan))
+        statements = Statements(engine.plan, table)
     except Unproven as refusal:
         return draft.declined(Decline(question.plan.root, refusal.code, refusal.detail))
     found = Cuts(question, draft, engine, statements)
     cuts = {cut.node: cut for cut in found.best()}
     return _with(question, draft, cuts).declined(*found.declines(cuts))
-
-
-def _twins(plan: Plan) -> dict[int, Hashable]:
-    """Nodes with the same rows and columns have the same."""
-    return {
-        number: (node.signature.lineage, node.signature.columns)
-        for number, node in plan.nodes.items()
-        if node.signature is not None
-    }
 
 
 def _with(question: Question, draft: Draft, cuts: Mapping[int, Cut]) -> Draft:

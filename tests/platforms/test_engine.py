@@ -33,7 +33,7 @@ from tests.harness.processes import ROOT
 
 LONG = "SELECT count(*) AS n FROM range(1000000000000) a(i) WHERE sin(i) > 2"
 """Does not end by itself."""
-COUNT = 'SELECT count(*) AS n FROM "t"'
+COUNT = "SELECT count(*) AS n FROM t"
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def test_rows_of_every_type_come_as_they_are_stored(engine: EngineProcess, tmp_p
     file = write(tmp_path / "f.parquet", TYPES, store_decimal_as_integer=integers)
     columns = ", ".join(f'"{name}" AS "{name}"' for name in TYPES)
     found = engine.run(
-        f'SELECT {columns} FROM "t"', list(TYPES), tables={"t": table([file], {name: name for name in TYPES})},
+        f'SELECT {columns} FROM t', list(TYPES), tables={"t": table([file], {name: name for name in TYPES})},
         zone="America/Los_Angeles",
     )  # fmt: skip
     for name, expected in TYPES.items():
@@ -100,15 +100,15 @@ def test_floating_point_numbers_are_read_as_they_are_whatever_minima_and_maxima_
     values = [1.0, math.nan, 2.0, -0.0, 0.0]
     file = write(tmp_path / "f.parquet", {"x": values, "f": pa.array(values, pa.float32())})
     tables = {"t": table([file], {"x": "DOUBLE", "f": "FLOAT"})}
-    bits = engine.run('SELECT "x" AS x FROM "t"', ["DOUBLE"], tables=tables)["x"].to_pylist()
+    bits = engine.run('SELECT "x" AS x FROM t', ["DOUBLE"], tables=tables)["x"].to_pylist()
     assert [struct.pack(">d", each) for each in bits if each == 0] == [struct.pack(">d", -0.0), struct.pack(">d", 0.0)]
-    greater = 'SELECT count(*) AS n FROM "t" WHERE "x" > 5'
+    greater = 'SELECT count(*) AS n FROM t WHERE "x" > 5'
     assert engine.run(greater, ["BIGINT"], tables=tables)["n"].to_pylist() == [1]
-    (most,) = engine.run('SELECT max("x") AS x, max("f") AS f FROM "t"', ["DOUBLE", "FLOAT"], tables=tables).to_pylist()
+    (most,) = engine.run('SELECT max("x") AS x, max("f") AS f FROM t', ["DOUBLE", "FLOAT"], tables=tables).to_pylist()
     assert math.isnan(most["x"])
     assert math.isnan(most["f"])
     plain = write(tmp_path / "plain.parquet", {"x": [1.0, 2.0]})
-    most = engine.run('SELECT max("x") AS x FROM "t"', ["DOUBLE"], tables={"t": table([plain], {"x": "DOUBLE"})})
+    most = engine.run('SELECT max("x") AS x FROM t', ["DOUBLE"], tables={"t": table([plain], {"x": "DOUBLE"})})
     assert most["x"].to_pylist() == [2.0]
 
 
@@ -116,7 +116,7 @@ def test_a_column_that_a_file_does_not_have_is_null(engine: EngineProcess, tmp_p
     old = write(tmp_path / "old.parquet", {"a": [1]})
     new = write(tmp_path / "new.parquet", {"b": ["x"], "a": [2]})
     tables = {"t": table([old, new], {"a": "BIGINT", "b": "STRING", "c": "DECIMAL(7,2)"})}
-    found = engine.run('SELECT * FROM "t" ORDER BY "a"', ["BIGINT", "STRING", "DECIMAL(7,2)"], tables=tables)
+    found = engine.run('SELECT * FROM t ORDER BY "a"', ["BIGINT", "STRING", "DECIMAL(7,2)"], tables=tables)
     assert found.to_pylist() == [{"a": 1, "b": None, "c": None}, {"a": 2, "b": "x", "c": None}]
 
 
@@ -133,15 +133,15 @@ def test_partition_values_are_those_that_spark_listed(engine: EngineProcess, tmp
     # Paths say something else.
     files = [write(tmp_path / f"p=7{at}" / "f.parquet", {"a": [at], "p": [99]}) for at in range(3)]
     tables = {"t": table(files, {"a": "BIGINT"}, {"p": data_type}, [[text], [None], [text]])}
-    found = engine.run('SELECT "a" AS a, "p" AS p FROM "t" ORDER BY "a"', ["BIGINT", data_type], tables=tables)
+    found = engine.run('SELECT "a" AS a, "p" AS p FROM t ORDER BY "a"', ["BIGINT", data_type], tables=tables)
     assert found["p"].to_pylist() == [value, None, value]
-    filtered = 'SELECT "a" AS a FROM "t" WHERE "p" IS NOT NULL ORDER BY "a"'
+    filtered = 'SELECT "a" AS a FROM t WHERE "p" IS NOT NULL ORDER BY "a"'
     assert engine.run(filtered, ["BIGINT"], tables=tables)["a"].to_pylist() == [0, 2]
 
 
 def test_relations_without_files_or_columns(engine: EngineProcess, tmp_path: Path) -> None:
     nothing = {"t": table([], {"a": "INT", "b": "TIMESTAMP"}, {"p": "STRING"})}
-    assert engine.run('SELECT * FROM "t"', ["INT", "TIMESTAMP", "STRING"], tables=nothing, zone="UTC").num_rows == 0
+    assert engine.run("SELECT * FROM t", ["INT", "TIMESTAMP", "STRING"], tables=nothing, zone="UTC").num_rows == 0
     file = write(tmp_path / "f.parquet", {"a": [1, 2, 3]})
     assert engine.run(COUNT, ["BIGINT"], tables={"t": table([file], {})})["n"].to_pylist() == [3]
 
@@ -149,15 +149,15 @@ def test_relations_without_files_or_columns(engine: EngineProcess, tmp_path: Pat
 def test_columns_that_are_called_like_those_that_the_engine_adds(engine: EngineProcess, tmp_path: Path) -> None:
     names = ("filename", "file_row_number", "file_index", "rowid", "any", 'qu"ote', "select", "ü")
     file = write(tmp_path / "f.parquet", {name: [at] for at, name in enumerate(names)})
-    found = engine.run('SELECT * FROM "t"', ["BIGINT"] * 8, tables={"t": table([file], dict.fromkeys(names, "BIGINT"))})
+    found = engine.run("SELECT * FROM t", ["BIGINT"] * 8, tables={"t": table([file], dict.fromkeys(names, "BIGINT"))})
     assert found.to_pylist() == [{name: at for at, name in enumerate(names)}]
 
 
 def test_a_table_that_is_read_twice_and_one_that_is_computed_once(engine: EngineProcess, tmp_path: Path) -> None:
     file = write(tmp_path / "f.parquet", {"a": list(range(100))})
     sql = (
-        'WITH x AS MATERIALIZED (SELECT "a" AS c1 FROM "t" WHERE "a" < 10) '
-        'SELECT count(*) AS n FROM x, "t" AS other, x AS again WHERE x.c1 = other."a" AND again.c1 = x.c1'
+        'WITH x AS MATERIALIZED (SELECT "a" AS c1 FROM t WHERE "a" < 10) '
+        'SELECT count(*) AS n FROM x, t AS other, x AS again WHERE x.c1 = other."a" AND again.c1 = x.c1'
     )
     assert engine.run(sql, ["BIGINT"], tables={"t": table([file], {"a": "BIGINT"})})["n"].to_pylist() == [10]
 
@@ -251,7 +251,7 @@ HOSTILE = [
 def test_paths_are_no_sql(engine: EngineProcess, tmp_path: Path, name: str) -> None:
     file = write(tmp_path / name / f"{name}.parquet", {"a": [1]})
     tables = {"t": table([file], {"a": "BIGINT"}, {"p": "STRING"}, [[name]])}
-    assert engine.run('SELECT "p" AS p FROM "t"', ["STRING"], tables=tables)["p"].to_pylist() == [name]
+    assert engine.run('SELECT "p" AS p FROM t', ["STRING"], tables=tables)["p"].to_pylist() == [name]
 
 
 @pytest.mark.parametrize("name", ["a[b]", "a*", "a?"])
@@ -318,7 +318,7 @@ def test_a_file_that_spark_reads_otherwise_is_refused(engine: EngineProcess, tmp
     good = write(tmp_path / "g.parquet", {"b": [1]})
     tables = {"t": table([good, file], {"a": data_type})}
     with pytest.raises(Refusal, match="FILE_SCHEMA: ") as refusal:
-        engine.run('SELECT "a" AS a FROM "t"', [data_type], tables=tables)
+        engine.run('SELECT "a" AS a FROM t', [data_type], tables=tables)
     assert str(file) in refusal.value.detail or data_type == "CHAR(3)"
     # A column that nobody asks for is of no interest, but for one that differs in case.
     if case not in ("another case", "two cases", "two cases of another column"):
@@ -347,7 +347,7 @@ def test_many_partitions_too_many_and_values_that_are_none(engine: EngineProcess
     files = [write(tmp_path / f"{at}.parquet", {"a": [at]}) for at in range(300)]
     values = [[str(at)] for at in range(300)]
     many = {"t": table(files, {"a": "BIGINT"}, {"p": "INT"}, values)}
-    sql = 'SELECT sum("a")::BIGINT AS a, count(*) AS n FROM "t" WHERE "p" >= 298 AND "a" = "p"'
+    sql = 'SELECT sum("a")::BIGINT AS a, count(*) AS n FROM t WHERE "p" >= 298 AND "a" = "p"'
     assert engine.run(sql, ["BIGINT"] * 2, tables=many).to_pylist() == [{"a": 597, "n": 2}]
     # As many in one relation, without writing them: that they are too many is found before they are read together.
     with pytest.raises(Failed, match="FILE_SCHEMA: 2001 partitions"):
@@ -394,7 +394,7 @@ def test_a_file_that_changes_while_a_statement_runs(engine: EngineProcess, tmp_p
         if change == "same time and size":
             os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
 
-    sql = 'SELECT count(*) AS n FROM "t", range(100000) r(i) WHERE sin("a" * i) > 2'
+    sql = 'SELECT count(*) AS n FROM t, range(100000) r(i) WHERE sin("a" * i) > 2'
     soon(0.3, act)
     began = time.monotonic()
     assert engine.refused(sql, ["BIGINT"], tables={"t": table([file], {"a": "BIGINT"})}) == "INPUT_CHANGED"
@@ -492,7 +492,7 @@ def test_many_at_once(engine: EngineProcess, tmp_path: Path) -> None:
     file = write(tmp_path / "f.parquet", {"a": list(range(10_000))})
     wires = [engine.wire() for _ in range(8)]
     for at, wire in enumerate(wires):
-        sql = f'SELECT sum("a" + {at})::BIGINT AS n FROM "t"'
+        sql = f'SELECT sum("a" + {at})::BIGINT AS n FROM t'
         wire.start(sql, ["BIGINT"], tables={"t": table([file], {"a": "BIGINT"})})
     found = [wire.rows()["n"].to_pylist() for wire in wires]
     assert found == [[49_995_000 + 10_000 * at] for at in range(8)]

@@ -81,8 +81,8 @@ def limited(number: int, size: int, child: int, output: tuple[Attribute, ...]) -
     )
 
 
-def statements(*nodes: Node, twins: dict[int, Any] | None = None) -> Statements:
-    return Statements(TypedPlan(nodes), TABLE, twins or {})
+def statements(*nodes: Node) -> Statements:
+    return Statements(TypedPlan(nodes), TABLE)
 
 
 def run(statement: Statement, *nodes: Node, data: dict[str, Any] | None = None) -> list[tuple[Any, ...]]:
@@ -281,16 +281,45 @@ def test_a_union_is_by_position():
     assert bag(rows(*plan)) == bag(OTHER * 2)
 
 
-def test_grouping_sets():
-    gid = Attribute("9", "id", BIGINT)
-    sets = ((ref(K), literal(0, BIGINT)), (literal(None), literal(1, BIGINT)))
-    plan = (
-        node(0, "Aggregate", (1,), (K, gid, Attribute("4", "n", BIGINT)), keys=(ref(K), ref(gid)),
-             expressions=(ref(K), ref(gid), alias("4", count()))),
-        node(1, "Expand", (2,), (K, gid), projections=sets),
-        scan(2),
-    )  # fmt: skip
-    assert bag(rows(*plan)) == bag([(1, 0, 2), (2, 0, 2), (None, 0, 2), (None, 1, 6)])
+def grouping(*told: Expression, sets: str = "kv k v -") -> tuple[Node, ...]:
+    """`orders` grouped by `k` and `v`, of which each set names some."""
+    k, v, gid = Attribute("7", "k", INT), Attribute("8", "v", INT), Attribute("9", "id", BIGINT)
+    ways = tuple(
+        (ref(V), *(ref(one) if one.name in names else literal(None) for one in (K, V)), literal(at * 5, BIGINT))
+        for at, names in enumerate(sets.split())
+    )
+    output = (k, v, gid, *(Attribute(str(at), "n", each.type) for at, each in enumerate(told, 50)))
+    listed = (ref(k), ref(v), ref(gid), *(alias(str(at), each) for at, each in enumerate(told, 50)))
+    above = node(0, "Aggregate", (1,), output, keys=(ref(k), ref(v), ref(gid)), expressions=listed)
+    return above, node(1, "Expand", (2,), (V, k, v, gid), projections=ways), scan(2)
+
+
+def test_grouping_sets_read_the_rows_once():
+    plan = grouping(count(), total(V))
+    found = statements(*plan).cut(0)
+    assert found.sql.count(" FROM t2") == 1
+    both = [(1, 10, 0, 1, 10), (1, 20, 0, 1, 20), (2, 20, 0, 1, 20), (2, None, 0, 1, None), (None, 5, 0, 2, 10)]
+    one = [(1, None, 5, 2, 30), (2, None, 5, 2, 20), (None, None, 5, 2, 10)]
+    other = [(None, 10, 10, 1, 10), (None, 20, 10, 2, 40), (None, None, 10, 1, None), (None, 5, 10, 2, 10)]
+    assert bag(run(found, *plan)) == bag([*both, *one, *other, (None, None, 15, 6, 60)])
+    assert run(found, *plan, data={"orders": (DATA["orders"][0], [])}) == []
+
+
+@pytest.mark.parametrize(
+    ("told", "sets"),
+    [
+        ((total(Attribute("8", "v", INT)),), "kv -"),
+        ((count(),), "k k"),
+        (
+            (call("AggregateExpression", BIGINT, call("Count", BIGINT, ref(V)), mode="Complete", isDistinct="true"),),
+            "kv -",
+        ),
+    ],
+    ids=["a function of a column in its set", "a set twice", "distinct values"],
+)
+def test_other_sets_are_made_of_copies_of_the_rows(told, sets):
+    found = statements(*grouping(*told, sets=sets)).cut(0)
+    assert "GROUPING" not in found.sql and "UNION ALL" in found.sql
 
 
 def test_the_top_rows_with_what_decides_about_ties():
@@ -487,7 +516,9 @@ def test_a_condition_that_may_raise_is_computed_of_each_row():
     found = statements(node(0, "Filter", (1,), (K, V, S), condition=condition), scan(1)).cut(0)
     assert found.disabled == SKIPPING
     assert (
-        "AS b0 FROM" in found.sql and "hash(b0) IS NOT NULL" in found.sql and found.sql.endswith(" FROM y0 WHERE b0)")
+        "AS b0, random() AS r FROM" in found.sql
+        and "hash(b0, r) IS NOT NULL" in found.sql
+        and found.sql.endswith(" FROM y0 WHERE b0)")
     )
 
 
@@ -498,9 +529,10 @@ def test_a_condition_that_may_raise_is_computed_of_each_row():
         node(0, "Project", (1,), (K,), expressions=(ref(K),)),
         node(0, "Aggregate", (1,), (K,), keys=(ref(K),), expressions=(ref(K),)),
         node(0, "Join", (1, 5), (K, Attribute("7", "q", INT)), kind="LeftSemi", condition=equal(K, K2)),
+        node(0, "Join", (1, 5), (K, Attribute("7", "q", INT), K2, W), kind="Inner", condition=equal(K, K2)),
         node(0, "Filter", (1,), (K, Attribute("7", "q", INT)), condition=literal("false", BOOLEAN)),
     ],
-    ids=["a filter", "nobody reads it", "a group", "a join", "no row at all"],
+    ids=["a filter", "nobody reads it", "a group", "a join", "a join that filters what it reads", "no row at all"],
 )
 def test_what_may_raise_does_whatever_is_above(above):
     plan = (above, raising(1, 2), scan(2), *([scan(5, "other")] if 5 in above.children else []))
@@ -515,32 +547,123 @@ def test_nothing_is_switched_off_where_nothing_raises():
     assert statements(node(0, "Project", (1,), (K,), expressions=(ref(K),)), scan(1)).cut(0).disabled == ()
 
 
-def test_rows_that_the_plan_has_twice_are_computed_once():
-    def grouped(number, key, value, name):
-        output = (key, Attribute(name, "n", BIGINT))
-        return node(
-            number,
-            "Aggregate",
-            (number + 1,),
-            output,
-            keys=(ref(key),),
-            expressions=(ref(key), alias(name, total(value))),
-        )
+@pytest.mark.parametrize(
+    ("kind", "kept", "count"),
+    [
+        ("Inner", 0, 2),
+        ("LeftSemi", 0, 2),
+        ("LeftOuter", 1, 4),
+        ("LeftAnti", 1, 2),
+        ("RightOuter", 1, 3),
+        ("FullOuter", 2, 5),
+    ],
+)
+def test_a_key_that_is_not_null_is_asked_for_where_the_join_does_not_tell(kind, kept, count):
+    sides = [
+        node(at, "Filter", (at + 1,), output, condition=call("IsNotNull", BOOLEAN, ref(output[0])))
+        for at, output in ((1, (K, V, S)), (3, (K2, W)))
+    ]
+    output = (K, V, S) if kind in ("LeftSemi", "LeftAnti") else (K, V, S, K2, W)
+    plan = (node(0, "Join", (1, 3), output, kind=kind, condition=equal(K, K2)), *sides, scan(2), scan(4, "other"))
+    found = statements(*plan).cut(0)
+    assert (found.sql.count("IS NOT NULL"), len(run(found, *plan))) == (kept, count)
 
-    other = (Attribute("31", "k", INT), Attribute("32", "w", INT))
-    first, second = grouped(1, K2, W, "41"), grouped(3, *other, "42")
-    join = node(0, "Join", (1, 3), (*first.output, *second.output), kind="Inner", condition=equal(K2, other[0]))
-    plan = (join, first, scan(2, "other"), second, scan(4, "other", *other))
-    found = statements(*plan, twins={1: "sums", 2: "other", 3: "sums", 4: "other"}).cut(0)
-    assert found.sql.count("sum(") == found.sql.count("MATERIALIZED") == 1
-    assert len(found.tables) == 1
-    assert bag(run(found, *plan)) == bag([(1, 100, 1, 100), (3, 300, 3, 300)])
+
+def test_a_column_that_is_compared_is_not_asked_for_again():
+    some = call("And", BOOLEAN, call("IsNotNull", BOOLEAN, ref(V)), call("GreaterThan", BOOLEAN, ref(V), literal(15)))
+    both = call("And", BOOLEAN, call("IsNotNull", BOOLEAN, ref(K)), some)
+    plan = (node(0, "Filter", (1,), (K, V, S), condition=both), scan(1))
+    assert statements(*plan).cut(0).sql.count("IS NOT NULL") == 1
+    assert len(rows(*plan)) == 2
+
+
+K3, W3 = Attribute("31", "k", INT), Attribute("32", "w", INT)
+"""Of `other`, read once more."""
+
+
+def joined(first: dict[str, Expression], second: dict[str, Expression], *more: Node) -> tuple[Node, ...]:
+    """`other` grouped by `k` twice, and joined to itself.
+
+    :param first: results by attribute
+    """
+    sides = []
+    for number, key, told in ((1, K2, first), (3, K3, second)):
+        output = (key, *(Attribute(name, name, each.type) for name, each in told.items()))
+        listed = (ref(key), *(alias(name, each) for name, each in told.items()))
+        sides.append(node(number, "Aggregate", (number + 1,), output, keys=(ref(key),), expressions=listed))
+    join = node(0, "Join", (1, 3), (*sides[0].output, *sides[1].output), kind="Inner", condition=equal(K2, K3))
+    scans = scan(2, "other"), scan(4, "other", K3, W3)
+    return (join, *sides, *(each for each in scans if each.id not in {one.id for one in more}), *more)
+
+
+def test_groups_that_the_plan_has_twice_are_computed_once_whatever_each_tells_of_them():
+    plan = joined({"41": total(W)}, {"42": count(), "43": total(W3), "44": total(W3)})
+    found = statements(*plan).cut(0)
+    assert found.sql.count("sum(") == found.sql.count("MATERIALIZED") == len(found.tables) == 1
+    assert bag(run(found, *plan)) == bag([(1, 100, 1, 1, 100, 100), (3, 300, 3, 1, 300, 300)])
+
+
+def test_a_result_that_is_not_in_the_table_is_no_reason_against_the_same_groups_elsewhere():
+    first = function("StddevSamp", "DOUBLE", ref(W))
+    known = statements(*joined({"41": first}, {"42": total(W3)}))
+    assert known.refusal(1).code == "NOT_IN_TABLE"
+    assert known.cut(3).sql.count("sum(") == 1
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        node(4, "Filter", (5,), (K3, W3), condition=call("IsNotNull", BOOLEAN, ref(W3))),
+        node(4, "LogicalRelation", (), (W3, K3), columns=("other",), files=(FILE,)),
+        node(4, "LogicalRelation", (), (K3, W3), columns=("other",), files=(FILE, FILE)),
+    ],
+    ids=["fewer rows", "another column", "other files"],
+)
+def test_groups_of_other_rows_are_computed_for_themselves(second):
+    plan = joined({"41": total(W)}, {"42": total(W3)}, second, scan(5, "other", K3, W3))
+    assert statements(*plan).cut(0).sql.count("sum(") == 2
+
+
+def test_a_join_of_a_table_to_itself_is_told_by_the_side_that_a_column_is_of():
+    def side(number: int, *columns: Attribute) -> tuple[Node, ...]:
+        k, w, other_k, other_w, of = columns
+        join = node(
+            number + 1, "Join", (number + 2, number + 3), columns[:4], kind="Inner", condition=equal(k, other_k)
+        )
+        scans = scan(number + 2, "other", k, w), scan(number + 3, "other", other_k, other_w)
+        return node(number, "Aggregate", (number + 1,), (of,), keys=(ref(of),), expressions=(ref(of),)), join, *scans
+
+    a, b, c, d = (Attribute(str(at), "w" if at % 2 else "k", INT) for at in (50, 51, 52, 53))
+    for of, times in ((c, 2), (a, 1)):
+        one, other = side(1, K2, W, K3, W3, K2), side(5, a, b, c, d, of)
+        join = node(0, "Join", (1, 5), (K2, of), kind="Inner", condition=equal(K2, of))
+        assert len(statements(join, *one, *other).cut(0).tables) == 2 * times
+
+
+def test_a_subquery_that_the_plan_has_twice_is_computed_once():
+    def above(number: int, child: int, value: Attribute, plan: int) -> Node:
+        mean = Expression("ScalarSubquery", BIGINT, plan=plan)
+        greater = call("GreaterThan", BOOLEAN, call("Cast", BIGINT, ref(value), evalMode="ANSI"), mean)
+        return node(number, "Filter", (child, plan), (value,), condition=greater)
+
+    def summed(number: int, value: Attribute, name: str) -> Node:
+        told = (Attribute(name, "n", BIGINT),)
+        return node(number, "Aggregate", (number + 1,), told, expressions=(alias(name, total(value)),))
+
+    union = node(0, "Union", (1, 2), (V,))
+    values = V, Attribute("9", "v", INT)
+    scans = [scan(3, "orders", K, V, S), scan(4, "orders", Attribute("8", "k", INT), values[1])]
+    subqueries = summed(5, W, "41"), scan(6, "other"), summed(7, W3, "42"), scan(8, "other", K3, W3)
+    plan = (union, above(1, 3, values[0], 5), above(2, 4, values[1], 7), *scans, *subqueries)
+    found = statements(*plan).cut(0)
+    assert found.sql.count("sum(") == 1
+    assert bag(run(found, *plan, data={"other": (DATA["other"][0], [(1, 15)])})) == bag([(20,)] * 4)
 
 
 def test_the_zone_is_told_where_values_depend_on_it():
     at = Attribute("1", "at", "TIMESTAMP")
     plan = TypedPlan((scan(0, "orders", at),), zone="Europe/Berlin")
-    assert Statements(plan, TABLE, {}).cut(0).zone == "Europe/Berlin"
+    assert Statements(plan, TABLE).cut(0).zone == "Europe/Berlin"
     assert statements(scan(0, "other")).cut(0).zone == ""
 
 

@@ -21,6 +21,8 @@ INTEGER_ROWS = 2**32
 SUM_DIGITS = 10
 # Half of the whole numbers that doubles hold: doubles compare with it.
 EXACT_DOUBLE = 2**52
+# More than a group has where the engine is asked.
+MANY_ROWS = 10**8
 
 
 # How a function is called
@@ -155,6 +157,18 @@ def _beyond(call: Call, text: str, bound: str) -> str:
     return f"{cast(_rows(call), 'DOUBLE')} * {_greatest(call, text)} >= {constant(bound, 'DOUBLE')}"
 
 
+def _not_exact(call: Call, text: str, greatest: int, scale: int = 0) -> str:
+    """Whether a sum in doubles may leave the whole numbers that they hold: by the number of rows alone where that does,
+    as extremes of each column take longer than its sum.
+
+    :param greatest: that the type has, as a whole number
+    :param scale: of decimals
+    """
+    if (most := EXACT_DOUBLE // greatest) >= MANY_ROWS:
+        return f"{_rows(call)} > {most}"
+    return _beyond(call, text, f"{EXACT_DOUBLE}e-{scale}" if scale else str(EXACT_DOUBLE))
+
+
 def _integer_sum(call: Call) -> Sql:
     call.needs_types(INTEGRAL_DIGITS)
     text = call.texts[0]
@@ -232,7 +246,8 @@ def _average_parts(call: Call) -> tuple[str, str]:
         return decimal_sum(call, value, *known, to)[0], count
     call.needs(child.type in INTEGRAL_DIGITS, f"of {child.type}", "UNDETERMINED")
     found = cast(call.aggregate("sum", text), "DOUBLE")
-    return unless(_beyond(call, text, str(EXACT_DOUBLE)), "large sum", found, "DOUBLE"), count
+    condition = _not_exact(call, text, -INTEGRAL_BOUNDS[child.type][0])
+    return unless(condition, "large sum", found, "DOUBLE"), count
 
 
 def _unscaled_parts(call: Call, value: Expression) -> tuple[str, str]:
@@ -245,8 +260,8 @@ def _unscaled_parts(call: Call, value: Expression) -> tuple[str, str]:
     short = 16 + known[1] <= INT64_DIGITS
     found = unscaled_short(total, known[1]) if short else unscaled(total, MAX_PRECISION, known[1])
     found = cast(found, "DOUBLE")
-    bound = f"{EXACT_DOUBLE}e-{known[1]}"
-    return unless(_beyond(call, text, bound), "large sum", found, "DOUBLE"), call.aggregate("count", text)
+    condition = _not_exact(call, text, 10 ** known[0], known[1])
+    return unless(condition, "large sum", found, "DOUBLE"), call.aggregate("count", text)
 
 
 def _average(call: Call) -> Sql:
@@ -261,7 +276,7 @@ def _decimal_average(call: Call) -> Sql:
     assert known and result
     (precision, scale), (_, digits) = known, result
     total, count = _average_parts(call)
-    shift = digits + 1 - scale
+    shift = digits - scale
     dividend = unscaled(total, min(precision + SUM_DIGITS, MAX_PRECISION), scale)
     text = quotient(call, dividend, cast(count, "HUGEINT"), shift)
     if short := short_quotient(call, total, scale, count, shift):

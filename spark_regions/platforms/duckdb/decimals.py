@@ -96,13 +96,21 @@ def short_quotient(call: Call, dividend: str, scale: int, divisor: str, shift: i
     """
     result = decimal_of(call.type)
     assert result
-    digits = result[1] + 1
     most = INT64_DIGITS - max(shift, scale)
-    if digits > INT64_DIGITS or shift < 0 or most < 1:
+    if result[1] > INT64_DIGITS or shift < 0 or most < 1:
         return None
-    found = f"({unscaled_short(dividend, scale)} * {constant('1' + '0' * shift, 'BIGINT')}) // {divisor}"
-    one = constant(_point("1", digits), decimal_type(digits, digits))
-    return _within(dividend, most, scale), cast(f"{cast(found, decimal_type(INT64_DIGITS, 0))} * {one}", call.type)
+    shifted = f"({unscaled_short(dividend, scale)} * {constant('1' + '0' * shift, 'BIGINT')})"
+    found = f"{shifted} // {divisor} + {_half(f'({shifted} % {divisor})', divisor)}"
+    return _within(dividend, most, scale), _scaled(cast(found, decimal_type(INT64_DIGITS, 0)), result[1], call.type)
+
+
+def _half(rest: str, divisor: str) -> str:
+    """What a rest of a division adds to the quotient that is rounded half up, away from zero: 1 or -1, or nothing.
+    To divide 128 bits by ten instead, as a cast to a lower scale does, takes longer than all the rest.
+
+    Worked example: 8 = 1 * 5 + 3 adds 6 // 5 = 1, and -7 = -1 * 5 - 2 adds -4 // 5 = 0.
+    """
+    return f"({rest} * {constant('2', 'BIGINT')}) // {divisor}"
 
 
 def _point(digits: str, scale: int) -> str:
@@ -115,22 +123,23 @@ def _point(digits: str, scale: int) -> str:
 
 
 def quotient(call: Call, dividend: str, divisor: str, shift: int) -> str:
-    """A quotient of HUGEINTs, times ten to the power of `shift`, as the unscaled result with one digit more, rounded
-    half up: DuckDB's division cuts off (hugeint.cpp), and that one digit is all that rounding asks for.
+    """A quotient of HUGEINTs, times ten to the power of `shift`, as the unscaled result. It is had with one digit more
+    and rounded half up: DuckDB's division cuts off (hugeint.cpp), and that one digit is all that rounding asks for.
 
     Worked example, 2.00 / 3.00 as DECIMAL(10,6): 200 · 10^7 // 300 = 6666666, as DECIMAL(38,7) 0.6666666, rounded
     0.666667.
     """
     result = decimal_of(call.type)
     assert result
-    scale = result[1] + 1
+    scale, shift = result[1] + 1, shift + 1
     call.needs(0 <= shift <= MAX_PRECISION and scale <= MAX_PRECISION, f"with {scale} fractional digits")
-    return _rounded(call, f"({dividend} * {constant('1' + '0' * shift, 'HUGEINT')}) // {divisor}", scale)
+    digits = f"({dividend} * {constant('1' + '0' * shift, 'HUGEINT')}) // {divisor}"
+    return _scaled(cast(digits, decimal_type(MAX_PRECISION, 0)), scale, call.type)
 
 
-def _rounded(call: Call, digits: str, scale: int) -> str:
-    one = constant(_point("1", scale), decimal_type(scale, scale))
-    return cast(f"{cast(digits, decimal_type(MAX_PRECISION, 0))} * {one}", call.type)
+def _scaled(unscaled: str, scale: int, to: str) -> str:
+    """The decimal of a whole one and a scale."""
+    return cast(f"{unscaled} * {constant(_point('1', scale), decimal_type(scale, scale))}", to)
 
 
 def _quotient(call: Call) -> Sql:
@@ -142,12 +151,13 @@ def _quotient(call: Call) -> Sql:
         factor = constant(_point(str(inverse[0]), inverse[1]), decimal_type(inverse[1] + 1, inverse[1]))
         more = left if p1 + inverse[1] + 1 <= INT64_DIGITS else widened(left, p1, s1)
         return divided(call, cast(f"{more} * {factor}", call.type), overflows)
-    shift = scale + 1 + s2 - s1
+    shift = scale + s2 - s1
     text = quotient(call, unscaled(left, p1, s1), unscaled(right, p2, s2), shift)
-    if narrow(call.args[0]) and narrow(call.args[1]) and max(s1, s2) <= MOST_SCALE:
+    if max(s1, s2) <= MOST_SCALE and shift >= 0:
         digits = _by_hand(unscaled_short(left, s1), unscaled_short(right, s2), shift)
         few = f"{_within(left, INT64_DIGITS - s1, s1)} AND {_within(right, STEP, s2)}"
-        text = f"CASE WHEN {few} THEN {_rounded(call, digits, scale + 1)} ELSE {text} END"
+        by_hand = _scaled(cast(digits, decimal_type(MAX_PRECISION, 0)), scale, call.type)
+        text = f"CASE WHEN {few} THEN {by_hand} ELSE {text} END"
     return divided(call, text, overflows)
 
 
@@ -169,18 +179,18 @@ def _within(text: str, digits: int, scale: int) -> str:
 
 
 def _by_hand(dividend: str, divisor: str, shift: int) -> str:
-    """The quotient of BIGINTs times ten to the power of `shift`, cut off, as a HUGEINT: some digits at a time, of
-    what is left over, which is in 64 bits a hundred times as fast. The divisor has at most as many digits as a step.
+    """The quotient of BIGINTs times ten to the power of `shift`, rounded half up, as a HUGEINT: some digits at a time,
+    of what is left over, which is in 64 bits a hundred times as fast. The divisor has at most as many digits as a step.
 
-    >>> _by_hand("7", "3", 2)
-    "(CAST(7 // 3 AS HUGEINT) * CAST('100' AS BIGINT) + ((7 % 3) * CAST('100' AS BIGINT)) // 3)"
+    >>> _by_hand("7", "3", 0)
+    "(CAST(7 // 3 AS HUGEINT) + ((7 % 3) * CAST('2' AS BIGINT)) // 3)"
     """
     found, rest = cast(f"{dividend} // {divisor}", "HUGEINT"), f"({dividend} % {divisor})"
     for done in range(0, shift, STEP):
         ten = constant("1" + "0" * min(STEP, shift - done), "BIGINT")
         found = f"({found} * {ten} + ({rest} * {ten}) // {divisor})"
         rest = f"(({rest} * {ten}) % {divisor})"
-    return found
+    return f"({found} + {_half(rest, divisor)})"
 
 
 def _remainder(call: Call) -> Sql:
@@ -258,8 +268,8 @@ EQUIVALENTS = (
         "two decimals",
         "Spark divides to 39 fractional digits, cut off, then rounds half up; here one digit more than the result's "
         "is cut off, and rounded half up: a digit further on never decides. HUGEINT operations raise where 38 digits "
-        "do not do; numbers of few digits are divided by hand, nine digits at a time, and by a literal whose inverse "
-        "ends, such as 2, by multiplying with that",
+        "do not do; numbers of few digits are divided by hand, nine digits at a time, and rounded by twice the rest; "
+        "by a literal whose inverse ends, such as 2, by multiplying with that",
         (
             *_examples("{0} / {1}"),
             *(

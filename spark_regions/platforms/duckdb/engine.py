@@ -12,7 +12,6 @@ import fcntl
 import itertools
 import logging
 import os
-import re
 import shutil
 import socket
 import tempfile
@@ -28,7 +27,7 @@ import duckdb
 from spark_regions.conf import PREFIX, find
 from spark_regions.platforms.duckdb.database import Database, Memory
 from spark_regions.platforms.duckdb.footers import ENGINE_TYPES, Failed, FileState, Footers, state
-from spark_regions.platforms.duckdb.source import identifier, source
+from spark_regions.platforms.duckdb.source import source, with_tables
 from spark_regions.platforms.installed import PROVEN
 from spark_regions.platforms.typed import decimal_of
 from spark_regions.wire.engine import (
@@ -261,16 +260,13 @@ class Engine:
         return Rows(schema, batches, count, size, time.monotonic() - began)
 
     def _sql(self, running: Running, states: Mapping[str, Sequence[FileState]]) -> str:
-        """The statement with its tables, each planned in its place as if it stood there."""
+        """The statement with its tables in their places."""
         request = running.request
-        tables = []
+        tables = {}
         for name, table in request.tables.items():
             present = self._footers.present(table, states[name], request.rebase, running.go_on)
-            tables.append(f"{identifier(name)} AS NOT MATERIALIZED ({source(table, present)})")
-        if not tables:
-            return request.sql
-        text = re.sub(r"^\s*WITH\s", ", ", request.sql)
-        return f"WITH {', '.join(tables)} {text}"
+            tables[name] = source(table, present)
+        return with_tables(request.sql, tables)
 
     def _take(self) -> Database:
         with self._lock:

@@ -12,7 +12,7 @@ proven of operators, from the sources of both:
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import islice, product
@@ -26,6 +26,7 @@ from spark_regions.platforms.equivalents import Sql, Table, Translation, Unprove
 from spark_regions.platforms.typed import (
     FLOATING,
     MAX_PRECISION,
+    Args,
     Attribute,
     Expression,
     Node,
@@ -43,6 +44,8 @@ MOST_NAMES = 16
 COMPARISONS = frozenset(
     {"EqualTo", "EqualNullSafe", "GreaterThan", "GreaterThanOrEqual", "LessThan", "LessThanOrEqual", "In", "InSet"}
 )
+OF_NO_NULL = COMPARISONS - {"EqualNullSafe"} | {"Contains", "EndsWith", "Like", "StartsWith"}
+"""True of no null: of neither side, or of the value that is looked for in a list."""
 RANKS = {"Rank": "rank", "DenseRank": "dense_rank", "RowNumber": "row_number"}
 
 
@@ -122,7 +125,7 @@ class Making:
 
     def sql(self, expression: Expression, *inputs: Rows) -> Sql:
         """The expression over columns of the inputs."""
-        scope = self._scope(inputs)
+        scope = self.scope(*inputs)
         for plan in sorted({each.plan for each in walk(expression) if each.plan is not None}):
             value = self.take(plan)
             if len(value.output) == 1:
@@ -132,7 +135,7 @@ class Making:
                 scope[subquery(plan)] = Sql(f"(SELECT {column(found.id)} FROM {value.source})", found.type)
         return Translation(scope, self.known.table).of(expression)
 
-    def _scope(self, inputs: tuple[Rows, ...]) -> dict[str, Sql]:
+    def scope(self, *inputs: Rows) -> dict[str, Sql]:
         """Of each expression over these inputs, which live as long."""
         key = tuple(map(id, inputs))
         if key not in self._scopes:
@@ -282,6 +285,28 @@ def conjuncts(condition: Expression | None) -> list[Expression]:
     return [condition]
 
 
+def implied(conditions: Iterable[Expression]) -> frozenset[str]:
+    """What holds wherever these conditions do: that columns are not null. Catalyst adds it to filters, for joins above
+    too; DuckDB takes a fifth of the rows to be left by each (cardinality_estimator.hpp: DEFAULT_SELECTIVITY), and
+    orders joins by that.
+    """
+    compared = (
+        child
+        for each in conditions
+        if each.kind in OF_NO_NULL
+        for child in (each.children[:1] if each.kind in ("In", "InSet") else each.children)
+        if child.kind == "AttributeReference"
+    )
+    return frozenset(f"({column(each.fields['id'])} IS NOT NULL)" for each in compared)
+
+
+def without(rows: Rows, conditions: Container[str]) -> Rows:
+    """The rows with some that these conditions would leave out: what is above leaves them out as well."""
+    opened = rows.opened
+    where = tuple(each for each in opened.where if each not in conditions)
+    return rows if where == opened.where else replace(opened, where=where)
+
+
 def result_of(expression: Expression) -> tuple[str, Expression]:
     """Id and value of what a list names."""
     if expression.kind == "Alias" and "id" in expression.fields:
@@ -370,7 +395,8 @@ def _where(making: Making, rows: Rows, condition: Expression) -> Rows:
     """Rows for which it is true. Where it may raise, it is computed of each row first."""
     found = making.sql(condition, rows)
     if not found.raises:
-        return making.over(rows, [found.text])
+        parts = conjuncts(condition)
+        return without(making.over(rows, [making.sql(each, rows).text for each in parts]), implied(parts))
     whole, name = _computed(making, rows, found.text, str(making.node.id))
     return making.over(whole, [name])
 
@@ -387,7 +413,8 @@ def _computed(making: Making, rows: Rows, text: str, number: str) -> tuple[Rows,
 def aggregate(making: Making) -> Rows:
     """Where only the result's expressions are not in the table, Spark computes them over the functions' values."""
     (number,) = making.inputs
-    rows = making.take(number, lambda below: _all_read(making, below))
+    sets = _grouping_sets(making, making.known.nodes[number])
+    rows = sets[0] if sets else making.take(number, lambda below: _all_read(making, below))
     grouped: dict[str, str] = {}
     for key, text in zip(making.args.keys, making.keys(making.args.keys, rows), strict=True):
         if key.kind != "AttributeReference":
@@ -396,7 +423,7 @@ def aggregate(making: Making) -> Rows:
     calls = [each for item in making.args.expressions for each in walk(item) if each.kind == "AggregateExpression"]
     if not grouped and not calls:
         raise Unproven("NOT_IN_TABLE", "Aggregate of one group without functions")
-    behind = f" GROUP BY {', '.join(grouped.values())}" if grouped else ""
+    behind = f" GROUP BY {sets[1] if sets else ', '.join(grouped.values())}" if grouped else ""
     try:
         columns, moved = _listed(making, rows)
     except Unproven:
@@ -406,6 +433,62 @@ def aggregate(making: Making) -> Rows:
     raising = frozenset(column(each.id) for each in made.output) if rows.raising else made.raising
     unique = _renamed([frozenset(grouped)], moved)
     return replace(made, unique=unique, raising=raising, raises=made.raises or bool(raising))
+
+
+def _grouping_sets(making: Making, expand: Node) -> tuple[Rows, str] | None:
+    """What is behind GROUP BY where the input is an Expand for grouping sets, and the rows that these are of. An Expand
+    has each row once a set, with null for columns that are not in it, and a number of the set. DuckDB reads it once.
+
+    Worked example: of (k, v, 0) and (null, v, 1), grouped by the first and the third, it is
+    GROUPING SETS ((k), ()) HAVING count(*) > 0, as no set has a group of no rows in Spark.
+    """
+    ways = expand.args.projections
+    keys = {each.fields.get("id", "") for each in making.args.keys}
+    calls = [each for item in making.args.expressions for each in walk(item) if each.kind == "AggregateExpression"]
+    # Functions see what a column is in its set; DuckDB's do not.
+    read = {each.fields.get("id", "") for call in calls for each in walk(call) if each.kind == "AttributeReference"}
+    if (
+        expand.operator != "Expand"
+        or not ways
+        or keys & read
+        or any(each.fields.get("isDistinct") != "false" for each in calls)
+    ):
+        return None
+    listed: list[Expression] = []
+    output: list[Attribute] = []
+    absent: dict[str, list[bool]] = {}
+    numbers: list[tuple[Attribute, tuple[Expression, ...]]] = []
+    for attribute, values in zip(expand.output, zip(*ways, strict=True), strict=True):
+        is_null = [each.kind == "Literal" and "value" not in each.fields for each in values]
+        there = [each for each, null in zip(values, is_null, strict=True) if not null]
+        if attribute.id in keys and not any(is_null) and all(each.kind == "Literal" for each in values):
+            numbers.append((attribute, values))
+            continue
+        if not there or there[0].kind != "AttributeReference" or any(each != there[0] for each in there):
+            return None
+        if attribute.id in keys:
+            absent[attribute.id] = is_null
+        elif any(is_null):
+            return None
+        output.append(attribute)
+        listed.append(Expression("Alias", attribute.type, children=(there[0],), fields={"id": attribute.id}))
+    # The bits of GROUPING: the last column has the lowest.
+    masks = [sum(null[way] << at for at, null in enumerate(reversed(absent.values()))) for way in range(len(ways))]
+    if len(numbers) != 1 or len(set(masks)) < len(masks) or not absent:
+        return None
+    rows = making.add(
+        project(Making(making.known, Node(expand.id, "Project", expand.children, tuple(output), Args(tuple(listed)))))
+    )
+    number, values = numbers[0]
+    told = " ".join(f"WHEN {mask} THEN {making.sql(each).text}" for mask, each in zip(masks, values, strict=True))
+    columns = [column(each) for each in absent]
+    scope = making.scope(rows)
+    scope[number.id] = Sql(f"(CASE GROUPING({', '.join(columns)}) {told} END)", number.type)
+    sets = (
+        ", ".join(each for each, null in zip(columns, absent.values(), strict=True) if not null[way])
+        for way in range(len(ways))
+    )
+    return rows, f"GROUPING SETS ({', '.join(f'({each})' for each in sets)}) HAVING count(*) > 0"
 
 
 def _all_read(making: Making, below: Rows) -> bool:
@@ -424,9 +507,9 @@ def _finished_in_spark(
     making: Making, rows: Rows, grouped: Mapping[str, str], calls: list[Expression], behind: str
 ) -> None:
     """Keys and functions alone. Of a decimal average also its sum and its count do, which Spark divides."""
-    types = {each.id: each.type for each in rows.output}
+    types = {key.fields["id"]: key.type for key in making.args.keys}
     told = [RouteColumn(each, types[each]) for each in grouped]
-    listed = list(grouped.values())
+    listed = [named(text, column(each)) for each, text in grouped.items()]
     opened = rows.opened
     finish: list[FinishedFunction] = []
     raising = bool(rows.raising)
@@ -488,6 +571,10 @@ def join(making: Making) -> Rows:
     if kind == "Inner" and condition is not None and making.sql(condition, left, right).raises:
         return _joined_then_tested(making, parts, left, right)
     on = making.condition(condition, left, right) if condition is not None else "true"
+    if kind in ("Inner", "LeftSemi", "RightOuter"):
+        left = without(left, implied(parts))
+    if kind in ("Inner", "LeftSemi", "LeftOuter", "LeftAnti", "ExistenceJoin"):
+        right = without(right, implied(parts))
     sides = passed(left), passed(right)
     if kind in ("Inner", "Cross"):
         return making.select(sides[0] | sides[1], left, right, where=[] if condition is None else [on])

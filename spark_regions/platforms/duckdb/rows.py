@@ -104,26 +104,18 @@ class Rows:
     def materialized(self, name: str) -> Rows:
         """The same rows, computed as a whole before anything that reads them.
 
-        Columns that nobody reads are left out, but for those that a filter asks for: a hash is never null.
+        Columns that nobody reads are left out, but for those that a filter asks for: a hash is never null. With a
+        column that is volatile in it, the filter does not go down below the columns (pushdown_projection.cpp), where it
+        would compute them once more, and on rows that conditions or a join there leave out.
         """
         if self.items == (name,):
             return self
-        shared, read = dict(self.shared), self
-        if self.raising and not self.behind and not self.plain:
-            # That filter would go down beside theirs, and be evaluated on rows that they leave out.
-            inner = f"{name}i"
-            shared[inner] = replace(self, columns=tuple(sorted(self.exposed))).sql
-            read = replace(self, items=(inner,), where=())
-        sql = read.sql
+        sql = self.sql
         if self.raising:
-            sql = f"SELECT * FROM ({sql}) WHERE hash({', '.join(sorted(self.raising))}) IS NOT NULL"
+            sql = replace(self, columns=(*self.columns, "random() AS r")).sql
+            sql = f"SELECT * EXCLUDE (r) FROM ({sql}) WHERE hash({', '.join(sorted(self.raising))}, r) IS NOT NULL"
         whole = replace(self, columns=self.names, items=(name,), exposed=frozenset(self.names), where=(), behind="")
-        return replace(whole, raising=frozenset(), shared={**shared, name: sql})
-
-    @property
-    def plain(self) -> bool:
-        """Whether it is made of all rows of something that is computed as a whole, or of a file."""
-        return len(self.items) == 1 and not self.where and self.items[0].isidentifier()
+        return replace(whole, raising=frozenset(), shared={**self.shared, name: sql})
 
     def needs_order(self) -> None:
         """:raises Unproven: the order in which Spark has them is not known"""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from spark_regions.platforms.duckdb.footers import Failed, engine_type, quoted
 from spark_regions.platforms.typed import FLOATING, decimal_of
@@ -15,6 +15,22 @@ OPTIONS = "hive_partitioning = false, union_by_name = false"
 """Partition values are told, and equal columns are checked."""
 _NO_COLUMN = 'true AS "any"'
 """For a statement that only counts rows."""
+_WORDS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\w+""")
+
+
+def with_tables(sql: str, tables: Mapping[str, str]) -> str:
+    """The statement with the SELECT of each table in its place. As common table expressions they would be read as a
+    whole, and filters not be pushed into them, where the statement has DuckDB inline none (`cte_inlining`).
+
+    >>> with_tables("SELECT 't1' FROM t1, t10", {"t1": "SELECT 1 AS a"})
+    "SELECT 't1' FROM (SELECT 1 AS a), t10"
+    """
+
+    def placed(word: re.Match[str]) -> str:
+        found = tables.get(word[0])
+        return word[0] if found is None else f"({found})"
+
+    return _WORDS.sub(placed, sql)
 
 
 def source(table: EngineTable, present: Iterable[frozenset[str]]) -> str:

@@ -8,9 +8,8 @@ and the optimizers of `SKIPPING` are off.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from spark_regions.platforms.duckdb.operators import (
     BELOW,
@@ -21,9 +20,10 @@ from spark_regions.platforms.duckdb.operators import (
     subqueries,
     walk,
 )
+from spark_regions.platforms.duckdb.repeated import read, repeated
 from spark_regions.platforms.duckdb.rows import Rows, column
 from spark_regions.platforms.equivalents import Table, Unproven
-from spark_regions.platforms.typed import Node, TypedPlan
+from spark_regions.platforms.typed import Args, Attribute, Expression, Node, TypedPlan
 from spark_regions.wire.actions import FinishedFunction, RouteColumn, RouteTable
 
 SKIPPING = (
@@ -31,15 +31,15 @@ SKIPPING = (
     "cte_inlining",
     "empty_result_pullup",
     "join_elimination",
-    "join_filter_pushdown",
     "late_materialization",
     "statistics_propagation",
     "sum_rewriter",
 )
 """Optimizers that leave out rows or operations which an error could come from: rows of materialized expressions by
 filters on them, expressions that nothing names any more once a filter is known to be false, inputs of empty joins and
-inputs that add neither row nor column, rows without a partner, columns of rows beyond a limit, rows by minima and
-maxima, and additions whose sum is had otherwise."""
+inputs that add neither row nor column, columns of rows beyond a limit, rows by minima and maxima, and additions whose
+sum is had otherwise. `join_filter_pushdown` stays: it drops rows without a partner where a file is read, below the join
+(join_filter_pushdown_optimizer.cpp ends at a materialized expression), and what may raise below a join is one."""
 MOST_NODES = 500
 
 
@@ -63,21 +63,18 @@ class Statement:
 
 
 class Statements:
-    """Of all nodes of a plan.
+    """Of all nodes of a plan. What it has several times is computed once."""
 
-    :param twins: nodes with equal rows and columns, to what they have in common; the columns are in one order
-    """
-
-    def __init__(self, plan: TypedPlan, table: Table, twins: Mapping[int, Hashable]) -> None:
+    def __init__(self, plan: TypedPlan, table: Table) -> None:
         self.plan = plan
         nodes = {node.id: node for node in plan.nodes}
         if len(nodes) > MOST_NODES:
             raise Unproven("PLAN_TOO_LARGE", f"{len(nodes)} operators")
-        self.known = Translated(nodes, frozenset(_read(plan)), table)
-        self._twins = {number: twins[number] for number in self._repeated(twins)}
-        self._first: dict[Hashable, Rows] = {}
+        order = bottom_up(nodes)
+        self._repeated = repeated(nodes, order)
+        self.known = Translated(nodes, frozenset(_read(plan)) | read(self._repeated.values()), table)
         self._inside: dict[int, frozenset[int]] = {}
-        for number in bottom_up(nodes):
+        for number in order:
             below = (*nodes[number].children, *subqueries(nodes[number]))
             self._inside[number] = frozenset({number}).union(*(self._inside.get(each, ()) for each in below))
             try:
@@ -132,43 +129,41 @@ class Statements:
             zone=self.plan.zone if zoned or "TIMESTAMPTZ" in sql else "",
         )
 
-    def _repeated(self, twins: Mapping[int, Hashable]) -> Iterator[int]:
-        """Nodes whose rows the plan has elsewhere, and more often than those of what is above: worth computing once
-        where rows are grouped for them. A join that is computed by itself is one that DuckDB cannot order with those
-        above: its rows may be many more than what these leave.
-        """
-        nodes = self.known.nodes
-        times = Counter(twins[each] for each in twins if each in nodes)
-        parents = {child: node.id for node in nodes.values() for child in node.children}
-        for number in nodes.keys() & twins.keys():
-            above = times.get(twins.get(parents.get(number, -1)), 0)
-            if times[twins[number]] > max(above, 1) and any(
-                nodes[each].operator in ("Aggregate", "Window") for each in bottom_up(nodes, number)
-            ):
-                yield number
-
     def _shared(self, node: Node) -> Rows:
-        """The node's rows; those of a node of which another one has the same are computed once."""
-        if node.id not in self._twins:
+        """The node's rows; what the plan has several times is a materialized expression, whose columns it names."""
+        if node.id not in self._repeated:
             return self._new(node)
-        twin = self._twins[node.id]
-        first = self._first.get(twin)
-        if first is None:
-            first = self._first[twin] = self._new(node).materialized(f"x{node.id}")
-            return first
-        pairs = list(zip(first.output, node.output, strict=False))
-        if len(first.output) != len(node.output) or any(one.type != other.type for one, other in pairs):
+        found = self._repeated[node.id]
+        # No node of the plan has this number.
+        whole = -1 - found.node.id
+        if whole not in self.known.rows:
+            try:
+                self.known.rows[whole] = self._new(found.node).materialized(f"x{found.node.id}")
+            except Unproven as refusal:
+                self.known.rows[whole] = refusal
+                # They are for all that is told of these rows.
+                self.known.limits.pop(found.node.id, None)
+                self.known.finished.pop(found.node.id, None)
+        rows = self.known.rows[whole]
+        there = {each.id: each for each in rows.output} if isinstance(rows, Rows) else {}
+        named = [(each, there.get(name)) for each, name in zip(node.output, found.columns[node.id], strict=True)]
+        if not there or any(one is None and each.id in self.known.read for each, one in named):
             return self._new(node)
-        ids = {one.id: other.id for one, other in pairs}
-        listed = tuple(f"{column(one)} AS {column(other)}" for one, other in ids.items())
-        unique = frozenset(frozenset(map(ids.__getitem__, keys)) for keys in first.unique if keys <= ids.keys())
-        return replace(first, columns=listed, output=node.output, unique=unique, order=())
+        listed = tuple(alias(one, each) for each, one in named if one is not None)
+        output = tuple(each for each, one in named if one is not None)
+        return self._new(Node(node.id, "Project", (whole,), output, Args(expressions=listed)))
 
     def _new(self, node: Node) -> Rows:
         make = OPERATORS.get(node.operator)
         if make is None:
             raise Unproven("NOT_IN_TABLE", node.operator)
         return make(Making(self.known, node))
+
+
+def alias(one: Attribute, other: Attribute) -> Expression:
+    """A column under the other's name."""
+    value = Expression("AttributeReference", one.type, fields={"id": one.id})
+    return Expression("Alias", one.type, children=(value,), fields={"id": other.id}) if one.id != other.id else value
 
 
 def bottom_up(nodes: Mapping[int, Node], root: int | None = None) -> list[int]:

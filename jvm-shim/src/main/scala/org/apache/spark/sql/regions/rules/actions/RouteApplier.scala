@@ -64,7 +64,8 @@ private[rules] object RouteApplier extends ActionApplier[wire.Route] {
   private def statement(query: Applying, action: wire.Route): Either[Refusal, wire.RunStatement] = {
     val conf = query.session.sessionState.conf
     val found = action.tables.map(table => table -> query.inputs.get(table.node))
-    val rebase = found.flatMap(_._2).map(_.rebase).distinct
+    // A table of the statement can stand for more relations of the same files.
+    val rebase = query.inputs.values.map(_.rebase).toSeq.distinct
     val bytes = found.flatMap(_._2).map(_.bytes).sum
     for {
       tables <- all(
