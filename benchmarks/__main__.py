@@ -46,7 +46,7 @@ BENCHMARKS = {
     "series64": "jobs",
     "series256": "jobs",
     "series1024": "jobs",
-    "weights32": "jobs",
+    "weights16": "jobs",
     "weights128": "jobs",
     "folds": "jobs",
     "exploration_memory": "",
@@ -165,7 +165,7 @@ HEADLINES: dict[str, tuple[tuple[str, str, str], ...]] = {
             ("exhaustive_over_plain", f"a network's initial weights by settings, {count}, explore / a loop", "<= 0.40"),
             ("early_over_plain", "the same, the weights chosen first / a loop", "<= 0.15"),
         )
-        for count in (32, 128)
+        for count in (16, 128)
     },
     "folds": (("ours_over_plain", "CrossValidator, ours / pyspark.ml's", ""),),
     "exploration_memory": (

@@ -159,7 +159,7 @@ JOBS = {
     **{name: exploration(name, ("loop",)) for name in ("series16", "series64", "series256", "series1024")},
     "sweep": exploration("sweep", ("loop",)),
     # A network's initial weights by its settings (fig. 5), and cross-validation.
-    **{name: weights(name) for name in ("weights32", "weights128")},
+    **{name: weights(name) for name in ("weights16", "weights128")},
     "folds": Job(
         "tuning_job.py",
         {"plain": Run(argument="folds-plain"), "ours": Run(argument="folds-ours")},

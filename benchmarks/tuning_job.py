@@ -2,7 +2,7 @@
 
 spark-submit tuning_job.py <folder of readings> <folder for the result> <what>-<way>
 
-`weights32`, `weights128` (Meta-Dataflows, fig. 5): a network from four or eight sets of initial weights by eight or
+`weights16`, `weights128` (Meta-Dataflows, fig. 5): a network from four or eight sets of initial weights by four or
 sixteen settings, one after the other (`loop`), by `explore` and `choose` (`exhaustive`), or the weights first
 (`early`); `folds`: `CrossValidator` of pyspark.ml (`plain`) and of ours (`ours`), twelve settings of a regression
 behind three stages that no setting changes.
@@ -28,7 +28,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 RATES, BLOCKS = [0.01, 0.03, 0.1, 0.3], [16, 64, 128, 256]
-MANY = {"weights32": (4, 4, 2), "weights128": (8, 4, 4)}
+MANY = {"weights16": (4, 2, 2), "weights128": (8, 4, 4)}
 """How many initial weights, rates and sizes of blocks."""
 LAYERS = [4, 5, 2]
 FEATURES = ["v", "before", "usual", "spread"]
