@@ -22,7 +22,7 @@ import org.apache.spark.sql.regions.bridge.{AdaptiveDeadline, PlannerClient, Pla
 import org.apache.spark.sql.regions.control.ControlDriver
 import org.apache.spark.sql.regions.platforms.{EngineClient, EngineProcess, EngineSettings, Engines}
 import org.apache.spark.sql.regions.profile.{ProfileListener, QueryRegistry, RanPlans}
-import org.apache.spark.sql.regions.rules.ChangedFilters
+import org.apache.spark.sql.regions.rules.{ChangedFilters, WarmUp}
 import org.apache.spark.sql.regions.skew.{SkewRule, StageLoads, StageTimes}
 import org.apache.spark.sql.regions.ui.{LiveTab, RegionsExplain, RegionsSource}
 import org.apache.spark.sql.regions.ui.events.{RegionsEvents, StateReport}
@@ -112,6 +112,7 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
     LiveTab.attach(sc)
     if (sc.conf.contains("spark.app.id")) measure()
     Guard.run(sc.conf, "handing the jar to the executors")(Shim.addToExecutors(sc))
+    WarmUp.start(this)
     this
   }
 

@@ -88,9 +88,16 @@ object Layout {
    * @param whole what it plans for all of the query
    */
   def of(plan: SparkPlan, whole: SparkPlan): Option[Layout] = {
-    val leaves = plan.collectLeaves().map(PlanShape.source)
     val shape = PlanShape.of(plan)
-    val found = occurrences(plan, shape, whole)
+    of(plan, shape, whole, if (contains(whole, plan, _.children)) Seq(plan) else occurrences(plan, shape, whole))
+  }
+
+  private def of(
+      plan: SparkPlan,
+      shape: Option[String],
+      whole: SparkPlan,
+      found: Seq[SparkPlan]): Option[Layout] = {
+    val leaves = plan.collectLeaves().map(PlanShape.source)
     if (leaves.exists(_.isEmpty) || found.isEmpty) None
     else {
       val shuffles = plan.exists(_.isInstanceOf[ShuffleExchangeLike])
@@ -164,11 +171,15 @@ object Layout {
   }
 
   private def exact(plan: SparkPlan): String = {
-    val text = PlanOrigin.text(plan.canonicalized.treeString(verbose = true, maxFields = Int.MaxValue))
+    val tree = plan.canonicalized.treeString(verbose = true, maxFields = Int.MaxValue)
+    val text = PlanOrigin.text(generated.replaceAllIn(tree, ""))
     val sources = plan.collectLeaves().map(PlanShape.source)
     if (sources.exists(_.isEmpty)) text
     else Digest.of("exact", located.replaceAllIn(text, "") +: sources.flatten)
   }
+
+  /** Numbers of stages whose code is generated, which depend on what is around them. */
+  private val generated = "\\*\\([0-9]+\\) ".r
 
   /** Where files are, which are told one by one. */
   private val located = ", Location: [^,]+ paths?[)]\\[.*?(?=, PartitionFilters: )".r
@@ -194,7 +205,7 @@ object Layout {
   private def besides(whole: SparkPlan, part: SparkPlan, plan: SparkPlan): String =
     if (!plan.conf.adaptiveExecutionEnabled || boundary(part, null).isEmpty) ""
     else {
-      val stage = stages(whole).find(contains(_, part)).getOrElse(whole)
+      val stage = stages(whole).find(contains(_, part, within)).getOrElse(whole)
       val others = boundary(stage, part)
       if (others.isEmpty) "" else Digest.of("beside", others.map(exact).sorted)
     }
@@ -209,8 +220,8 @@ object Layout {
     case other => other.children
   }
 
-  private def contains(stage: SparkPlan, part: SparkPlan): Boolean =
-    (stage eq part) || within(stage).exists(contains(_, part))
+  private def contains(plan: SparkPlan, part: SparkPlan, below: SparkPlan => Seq[SparkPlan]): Boolean =
+    (plan eq part) || below(plan).exists(contains(_, part, below))
 
   /** Shuffles that a stage reads, apart from those below `part`. */
   private def boundary(stage: SparkPlan, part: SparkPlan): Seq[SparkPlan] =

@@ -44,7 +44,7 @@ object Batch {
       val order = new RowOrder(session, signed)
       val frames = SharedDataFrames.of(analyzed, used).filter(each => told.add(each.canonicalized))
       // The query will not be offered what does not fit it.
-      val shared = new SharedPoints(session, runtime, signed, frames)(Policy.mostOffers)
+      val shared = new SharedPoints(session, runtime, signed, order, frames, Set.empty)(Policy.mostOffers)
         .filterNot(point => order.misfits(signed.nodes(point.node), point.plan))
       DecideRequest(session, runtime, 0, signed, shared, Policy.mostOffers, Nil)
     }

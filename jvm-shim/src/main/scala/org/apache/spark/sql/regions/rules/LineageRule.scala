@@ -171,6 +171,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
       asks: Int): Option[Applied] = {
     import question._
     val shared = notes.lap("frames")(points(offers).filterNot(misfits(question)))
+    if (points.misfit && told.add(0)) decline(signed.nodes.head)
     // The planner has the plan from the first time on.
     val whole = Option.unless(sent)(
       notes.lap("request") {
@@ -228,10 +229,12 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
   private def misfits(question: Deciding.Question)(point: SharedPoint): Boolean = {
     val node = question.signed.nodes(point.node)
     val found = question.order.misfits(node, point.plan)
-    if (found && question.told.add(point.node))
-      notes.decline(node.id, node.operator, Refusal(Applying.rowOrder, "a DataFrame in its place"))
+    if (found && question.told.add(point.node)) decline(node)
     found
   }
+
+  private def decline(node: SignedNode): Unit =
+    notes.decline(node.id, node.operator, Refusal(Applying.rowOrder, "a DataFrame in its place"))
 
   private def repeatedIn(signed: SignedQuery, order: RowOrder): Seq[RepeatedSubplan] =
     if (!whole || !conf.getConf(RegionsConf.sharingEnabled)) Nil
@@ -295,7 +298,7 @@ private object Deciding extends Logging {
       val shape: Option[wire.QueryShape]) {
     private val changed =
       shape.fold(Set.empty[String])(s => runtime.changed(s.shape, QueryShape.conditions(signed.nodes.map(_.plan))))
-    val points = new SharedPoints(session, runtime, signed, frames, changed)
+    val points = new SharedPoints(session, runtime, signed, order, frames, changed)
     val opened = new OpenedEntries(session)
     val check = new OrderCheck(runtime, signed, order, opened)
     var sent = false

@@ -40,7 +40,7 @@ private[rules] final class OrderCheck(
   /** What is kept of the node: its DataFrame where that does not fit, "" where the node's own rows could not be read in order. */
   def misplaced(node: SignedNode, ref: Option[String], shared: Seq[SharedPoint], known: Boolean): Option[String] =
     ref match {
-      case Some(name) => shared.find(_.ref == name).filterNot(point => order.fits(node, point.plan)).map(_.ref)
+      case Some(name) => shared.find(_.ref == name).filterNot(order.fits(node, _)).map(_.ref)
       case None => Option.unless(known || order.repeatable(node))("")
     }
 }

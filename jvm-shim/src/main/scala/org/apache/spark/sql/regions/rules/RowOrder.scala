@@ -18,17 +18,28 @@ private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan) {
 
   private lazy val parents: Map[Int, SignedNode] = signed.nodes.flatMap(node => node.children.map(_ -> node)).toMap
 
-  private lazy val whole: SparkPlan = RowOrder.plain(session, RowOrder.query(signed.nodes.head.plan))
+  private lazy val whole = new PlainPlan(session, signed)
   private val found = mutable.HashMap.empty[Int, (SparkPlan, Option[Layout])]
 
-  private def plain(node: SignedNode): (SparkPlan, Option[Layout]) = found.getOrElseUpdate(
-    node.id, {
-      val plan = RowOrder.plain(session, node.plan)
+  private def plain(node: SignedNode): (SparkPlan, Option[Layout]) =
+    found.getOrElseUpdate(node.id, planned(node, node.plan)())
+
+  /** @param own the node's plan, or a copy; what it is for now is taken, and planned when that is asked for */
+  private def planned(node: SignedNode, own: => LogicalPlan): () => (SparkPlan, Option[Layout]) =
+    if (inSubquery(node)) {
       // The plan of a subquery is no part of the plan around it.
-      val around = if (inSubquery(node)) plan else whole
-      (plan, Layout.of(plan, around))
+      val copy = own
+      () => {
+        val plan = RowOrder.plain(session, copy)
+        (plan, Layout.of(plan, plan))
+      }
+    } else {
+      val (copy, around) = (own, whole)
+      () => {
+        val plan = around(node).getOrElse(RowOrder.plain(session, copy))
+        (plan, Layout.of(plan, around.physical))
+      }
     }
-  )
 
   private def layout(node: SignedNode): Option[Layout] = plain(node)._2
 
@@ -41,13 +52,13 @@ private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan) {
   /** Finds the layout when it is asked for, which may be beside the query. */
   def later(node: SignedNode): () => Option[Layout] = found.get(node.id).map { case (_, layout) => () => layout }
     .getOrElse {
-      // Copies: the query goes on with its own.
+      // A copy: the query goes on with its own.
       val own = node.plan.clone()
-      val around = if (inSubquery(node)) own else RowOrder.query(signed.nodes.head.plan).clone()
+      val plan = planned(node, own)
+      val around = if (inSubquery(node)) own else whole.logical
       val top = onTop(node)
       RowOrder.beside(session) {
-        val plan = RowOrder.plain(session, own)
-        val layout = Layout.of(plan, if (around eq own) plan else RowOrder.plain(session, around))
+        val layout = plan()._2
         if (top) layout.map(_.copy(origin = PlanOrigin.of(session, own, around))) else layout
       }
     }
@@ -77,15 +88,19 @@ private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan) {
       }
   }
 
-  /** Whether that is known without planning anything: its shuffles are coalesced by sizes, which other columns change. */
-  def misfits(node: SignedNode, wider: LogicalPlan): Boolean =
-    session.sparkContext.isLocal && session.sessionState.conf.adaptiveExecutionEnabled && RowOrder.shuffles(wider) &&
-      !wider.sameResult(node.plan) && !free(node)
+  /**
+   * Whether that is known without planning anything: its shuffles are coalesced by sizes, which other columns change.
+   *
+   * @param shuffled whether it is known to be shuffled; joins may be broadcast
+   */
+  def misfits(node: SignedNode, wider: LogicalPlan, shuffled: Boolean = false): Boolean =
+    session.sparkContext.isLocal && session.sessionState.conf.adaptiveExecutionEnabled &&
+      (shuffled || RowOrder.shuffles(wider)) && !free(node) && !wider.sameResult(node.plan)
 
   /** Another DataFrame's plan in the place of the node, before it has run. */
-  private def matches(node: SignedNode, wider: LogicalPlan): Boolean = !misfits(node, wider) && {
+  private def matches(node: SignedNode, wider: SharedPoint): Boolean = !misfits(node, wider.plan) && {
     val (plan, layout) = plain(node)
-    RowOrder.alone(session, wider)().exists { other =>
+    wider.layout().exists { other =>
       val partitions = plan.outputPartitioning.numPartitions
       layout.exists(Layout.arranged(_, plan, StoredLayout(other, partitions, true, false, Nil)).isDefined)
     }
@@ -102,7 +117,7 @@ private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan) {
     free(node) || stored.flatMap(arranged(node, _)).isDefined
 
   /** Whether another DataFrame can be computed in the place of the node. */
-  def fits(node: SignedNode, wider: LogicalPlan): Boolean = free(node) || matches(node, wider)
+  def fits(node: SignedNode, wider: SharedPoint): Boolean = free(node) || matches(node, wider)
 
   /** Whether the node's own rows, once they are stored, could be read in its place. */
   def repeatable(node: SignedNode): Boolean = free(node) || layout(node).isDefined
@@ -187,7 +202,6 @@ private[regions] object RowOrder {
     () => session.withActive(layout).filter(_ => settings == now)
   }
 
-  /** Joins may be broadcast. */
   private def shuffles(plan: LogicalPlan): Boolean = plan.exists {
     case Aggregate(keys, _, _, _) => keys.nonEmpty
     case _: Distinct | _: Window | _: RepartitionOperation => true

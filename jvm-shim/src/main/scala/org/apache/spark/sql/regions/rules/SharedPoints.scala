@@ -6,6 +6,7 @@ import org.apache.spark.sql.catalyst.expressions.{Attribute, PythonUDF}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.regions._
+import org.apache.spark.sql.regions.exec.Layout
 
 /**
  * A DataFrame that earlier queries of the session were built on, and the node of the present query that it could stand in for.
@@ -15,6 +16,7 @@ import org.apache.spark.sql.regions._
  * @param weaker no DataFrame of the program's: the node without the filters that change from iteration to iteration of a loop
  * @param signed the DataFrame's own optimized plan, with all its columns
  * @param columns digest and attribute of each distinct column
+ * @param layout how plain Spark would arrange its rows, were it a query by itself
  */
 final case class SharedPoint(
     ref: String,
@@ -25,6 +27,7 @@ final case class SharedPoint(
     signed: SignedQuery,
     signature: Signature,
     columns: Seq[(String, Attribute)],
+    layout: () => Option[Layout],
     weaker: Boolean = false) {
 
   def plan: LogicalPlan = signed.nodes.head.plan
@@ -39,7 +42,7 @@ final case class SharedPoint(
       if root.signature.exists(_.lineage == signature.lineage)
       narrow = own.storeColumns(root)
       if kept.subsetOf(narrow.map(_._1).toSet)
-    } yield copy(signed = own, columns = narrow)
+    } yield copy(signed = own, columns = narrow, layout = RowOrder.alone(session, own.nodes.head.plan))
   }
 }
 
@@ -48,24 +51,38 @@ private[rules] final class SharedPoints(
     session: SparkSession,
     runtime: RegionsRuntime,
     signed: SignedPlan,
+    order: RowOrder,
     frames: Seq[LogicalPlan],
-    changed: Set[String] = Set.empty) {
+    changed: Set[String]) {
 
   private final case class Frame(
       own: SignedQuery,
       signature: Signature,
       columns: Seq[(String, Attribute)],
-      node: SignedNode)
+      node: SignedNode) {
 
-  private val looked = new IdentityHashMap[LogicalPlan, Option[Frame]]
+    def point(
+        ref: String,
+        analyzed: LogicalPlan,
+        seen: Int,
+        held: Set[Long],
+        layout: () => Option[Layout],
+        weaker: Boolean = false): SharedPoint =
+      SharedPoint(ref, analyzed, node.id, seen, held, own, signature, columns, layout, weaker)
+  }
+
+  private val looked = new IdentityHashMap[LogicalPlan, Option[(Frame, KnownFrame)]]
+
+  /** A DataFrame of which it is known, without looking further, that its rows would come in another order than those of any node. */
+  var misfit = false
   private lazy val repeated =
     SharedDataFrames.repeated(frames, session.sessionState.conf.getConf(RegionsConf.recycleFirstUseOverhead) > 0)
 
   /** One for each of the topmost nodes that a filter moved through which changed. */
   private lazy val weaker: Seq[SharedPoint] =
     new WeakerSubplans(changed)(signed).take(SharedDataFrames.most).zipWithIndex.flatMap { case ((node, plan), i) =>
-      framed(
-        plan, Seq(node)).map(f => SharedPoint(s"w$i", plan, node.id, 1, Set.empty, f.own, f.signature, f.columns, true))
+      framed(plan, Seq(node)).map(
+        _.point(s"w$i", plan, 1, Set.empty, RowOrder.alone(session, plan), weaker = true))
     }
 
   /**
@@ -82,13 +99,18 @@ private[rules] final class SharedPoints(
 
   private def point(sighted: SharedDataFrames.Sighted, ref: String): Option[SharedPoint] =
     for {
-      frame <- looked.computeIfAbsent(sighted.plan, look)
+      (frame, known) <- looked.computeIfAbsent(sighted.plan, look)
       if sighted.held.isEmpty || !asksForMorePython(frame.node, frame.own.nodes.head.plan)
-    } yield SharedPoint(
-      ref, sighted.plan, frame.node.id, sighted.seen, sighted.held, frame.own, frame.signature, frame.columns)
+    } yield frame.point(ref, sighted.plan, sighted.seen, sighted.held, () => known.layout)
 
-  private def look(analyzed: LogicalPlan): Option[Frame] =
-    SharedPoints.optimized(session, analyzed).flatMap(framed(_, signed.nodes))
+  private def look(analyzed: LogicalPlan): Option[(Frame, KnownFrame)] = {
+    val known = KnownFrame.of(session, analyzed)
+    known.plan.filterNot { plan =>
+      val nowhere = signed.nodes.forall(order.misfits(_, plan, known.shuffles))
+      misfit ||= nowhere
+      nowhere
+    }.flatMap(framed(_, signed.nodes)).map(_ -> known)
+  }
 
   private def framed(plan: LogicalPlan, places: Seq[SignedNode]): Option[Frame] = {
     val own = runtime.recycling.sign(session, plan)

@@ -175,7 +175,8 @@ object BadRows {
   private[badrows] val endpoint = "spark-regions-bad-rows"
   private val mostQueries = 10000
 
-  private val schema = StructType.fromDDL(
+  /** Not before it is asked for: the parser takes a second of a start. */
+  private lazy val schema = StructType.fromDDL(
     "application STRING, query LONG, stage INT, partition INT, attempt LONG, operator STRING, function STRING, " +
       "error STRING, condition STRING, trace STRING, row MAP<STRING, STRING>, arguments MAP<STRING, STRING>, " +
       "file STRING, block LONG, milliseconds LONG")

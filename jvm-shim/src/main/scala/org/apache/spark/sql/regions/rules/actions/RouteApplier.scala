@@ -11,7 +11,6 @@ import org.apache.spark.sql.catalyst.expressions.{
   SubqueryExpression
 }
 import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, DeclarativeAggregate}
-import org.apache.spark.sql.catalyst.parser.CatalystSqlParser
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan}
 import org.apache.spark.sql.regions.{Counters, Refusal, RegionsConf, SignedNode, wire}
 import org.apache.spark.sql.regions.exec.{EngineRelation, EngineStatement, MaterializedRead}
@@ -94,19 +93,19 @@ private[rules] object RouteApplier extends ActionApplier[wire.Route] {
   private def columns(action: wire.Route): Either[Refusal, Seq[Attribute]] =
     all(
       action.columns.zipWithIndex.map { case (column, i) =>
-        // A session may take this name for another type.
-        val dataType =
-          if (column.dataType == TimestampType.sql) TimestampType else CatalystSqlParser.parseDataType(column.dataType)
-        if (plain(dataType)) Right(AttributeReference(s"c$i", dataType)())
-        else Left(Refusal("TYPE_NOT_STORABLE", column.dataType))
+        typed(column.dataType).map(AttributeReference(s"c$i", _)()).toRight(
+          Refusal("TYPE_NOT_STORABLE", column.dataType))
       })
 
-  /** Of what Spark's ArrowColumnVector reads in one form. */
-  private def plain(dataType: DataType): Boolean = dataType match {
-    case BooleanType | ByteType | ShortType | IntegerType | LongType | FloatType | DoubleType => true
-    case DateType | TimestampType | TimestampNTZType | BinaryType | _: DecimalType => true
-    case text => text == StringType
+  /** Of those that Spark's ArrowColumnVector reads in one form. Spark's parser takes a second when it is first asked. */
+  private def typed(name: String): Option[DataType] = name match {
+    case decimal(precision, scale) => Some(DecimalType(precision.toInt, scale.toInt))
+    case other => named.get(other)
   }
+
+  private val decimal = raw"DECIMAL\((\d+),(\d+)\)".r
+  private val named = Seq(BooleanType, ByteType, ShortType, IntegerType, LongType, FloatType, DoubleType, DateType,
+    TimestampType, TimestampNTZType, BinaryType, StringType).map(each => each.sql -> each).toMap[String, DataType]
 
   /** The node's output over the statement's columns. */
   private def values(

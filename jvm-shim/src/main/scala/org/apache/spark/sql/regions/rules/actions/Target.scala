@@ -6,23 +6,23 @@ import org.apache.spark.sql.regions.{Refusal, Signature, SignedNode, wire}
 import org.apache.spark.sql.regions.exec.Layout
 import org.apache.spark.sql.regions.rules._
 
-/** What is to be kept: the node itself, or (`shared`) the wider DataFrame in its place. `point`: as it is without us. */
+/** What is to be kept: the node itself, or the wider DataFrame in its place. `point`: as it is without us. */
 private[actions] final case class Target(
     plan: LogicalPlan,
     point: LogicalPlan,
     columns: Seq[(String, Attribute)],
     signature: Signature,
-    shared: Boolean,
+    frame: Option[SharedPoint],
     wanted: () => Boolean) {
+  def shared: Boolean = frame.isDefined
 
   def layout(query: Applying, node: SignedNode): () => Option[Layout] =
     if (query.reordered || query.order.any) () => None
-    else if (shared) RowOrder.alone(query.session, point)
-    else query.order.later(node)
+    else frame.map(_.layout).getOrElse(query.order.later(node))
 
   /** A wider DataFrame in the place of a node can give the node's rows in another order. */
   def inOrder(query: Applying, node: SignedNode): Either[Refusal, Unit] =
-    Either.cond(!shared || query.order.fits(node, point), (), Refusal(Applying.rowOrder, node.operator))
+    Either.cond(frame.forall(query.order.fits(node, _)), (), Refusal(Applying.rowOrder, node.operator))
 }
 
 private[actions] object Target {
@@ -36,7 +36,7 @@ private[actions] object Target {
       val found = query.shared.find(_.ref == name)
       found.map(standIn(query, _, node, columns.toSet)).toRight(Refusal("UNKNOWN_ACTION", name))
     case None =>
-      node.signature.map(Target(plan, node.plan, query.signed.storeColumns(node), _, shared = false, () => true))
+      node.signature.map(Target(plan, node.plan, query.signed.storeColumns(node), _, None, () => true))
   }
 
   /** A DataFrame in the place of the node; it reads what the node would have read. */
@@ -54,7 +54,7 @@ private[actions] object Target {
         n.plan.withNewChildren(n.children.take(n.plan.children.size).map(child => visit(point.signed.nodes(child))))
       }
     val plan = if (sources.isEmpty) point.plan else visit(point.signed.nodes.head)
-    Target(plan, point.plan, point.columns, point.signature, shared = true, () => wanted(whole.held))
+    Target(plan, point.plan, point.columns, point.signature, Some(point), () => wanted(whole.held))
   }
 
   /** What `action` reads, in the place of a node of another plan on the same core; None where it does not serve that node. */

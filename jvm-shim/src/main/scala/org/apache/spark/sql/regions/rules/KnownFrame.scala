@@ -1,0 +1,48 @@
+package org.apache.spark.sql.regions.rules
+
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.regions.exec.Layout
+
+/**
+ * A DataFrame of the program's as the optimizer has it. Kept with the plan that the program holds, for the next query that is built on
+ * it, as long as the settings stay and nothing below it is cached.
+ */
+private[rules] final class KnownFrame private (session: SparkSession, optimized: Option[LogicalPlan]) {
+  private val settings = KnownFrame.settings(session)
+
+  /** A copy: a query marks what it meets. */
+  def plan: Option[LogicalPlan] = optimized.map(_.clone())
+
+  @volatile private var planned: Option[Option[Layout]] = None
+
+  /** How plain Spark would arrange its rows, were it a query by itself. */
+  def layout: Option[Layout] = planned.getOrElse {
+    val found = optimized.flatMap(RowOrder.alone(session, _)())
+    planned = Some(found)
+    found
+  }
+
+  /** Whether its rows are shuffled, as far as that was asked for before. */
+  def shuffles: Boolean = planned.flatten.exists(_.shuffles)
+
+  private def holds(now: SparkSession): Boolean = (now eq session) && KnownFrame.settings(now) == settings
+}
+
+private[rules] object KnownFrame {
+  private val tag = TreeNodeTag[KnownFrame]("spark_regions.optimized")
+
+  def of(session: SparkSession, analyzed: LogicalPlan): KnownFrame = {
+    val current = session.sharedState.cacheManager.useCachedData(analyzed)
+    def made = new KnownFrame(session, OptimizerRuns.captureOptimized(session, current))
+    if (current ne analyzed) made
+    else analyzed.getTagValue(tag).filter(_.holds(session)).getOrElse {
+      val frame = made
+      analyzed.setTagValue(tag, frame)
+      frame
+    }
+  }
+
+  private def settings(session: SparkSession): Map[String, String] = session.sessionState.conf.getAllConfs
+}
