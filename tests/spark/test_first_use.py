@@ -100,13 +100,16 @@ def test_a_frame_that_nobody_holds_waits_for_its_second_use(on: SparkSession, fo
 def test_what_is_below_a_cached_frame_is_not_offered(spark: SparkSession, folder: str) -> None:
     session = sibling(spark, OFF)
     frame = matched(session, folder)
-    analyzed = by_key(frame)._jdf.queryExecution().analyzed()
     frames = spark._jvm.org.apache.spark.sql.regions.rules.SharedDataFrames  # type: ignore[union-attr]
-    cache = session._jsparkSession.sharedState().cacheManager()
-    assert frames.of(analyzed, cache.useCachedData(analyzed)).size() > 1
+
+    def offered() -> int:
+        query = by_key(frame)._jdf.queryExecution()
+        return int(frames.of(query.normalized(), query.withCachedData()).size())
+
+    assert offered() > 1
     frame.persist()
     try:
-        assert frames.of(analyzed, cache.useCachedData(analyzed)).size() == 0
+        assert offered() == 0
     finally:
         frame.unpersist()
 
