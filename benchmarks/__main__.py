@@ -39,12 +39,15 @@ BENCHMARKS = {
     "growing_pipeline": "pipeline",
     "batch": "jobs",
     "kde": "jobs",
-    "nested": "jobs",
+    "nested16": "jobs",
+    "nested36": "jobs",
+    "nested100": "jobs",
     "series16": "jobs",
     "series64": "jobs",
     "series256": "jobs",
     "series1024": "jobs",
-    "weights": "jobs",
+    "weights16": "jobs",
+    "weights128": "jobs",
     "folds": "jobs",
     "exploration_memory": "",
     "region_plans": "",
@@ -146,18 +149,24 @@ HEADLINES: dict[str, tuple[tuple[str, str, str], ...]] = {
     "pipeline": PIPELINE,
     "growing_pipeline": PIPELINE,
     "kde": (("ours_over_loop", "density estimates of 32 branches, explore / a loop", "<= 0.30"),),
-    "nested": (
-        ("ours_over_loop", "two nested scopes of 100 branches, explore / a loop", ""),
-        ("ours_over_best_hand", "the same / the best of loop, threads and caching by hand", "<= 0.40"),
-    ),
+    **{
+        f"nested{count}": (
+            ("ours_over_loop", f"two nested scopes of {count} branches, explore / a loop", ""),
+            ("ours_over_best_hand", "the same / the best of loop, threads and caching by hand", "<= 0.40"),
+        )
+        for count in (16, 36, 100)
+    },
     "series16": (("ours_over_loop", "time series, 16 branches, explore / a loop", ""),),
     "series64": (("ours_over_loop", "time series, 64 branches, explore / a loop", ""),),
     "series256": (("ours_over_loop", "time series, 256 branches, explore / a loop", ""),),
     "series1024": (("ours_over_loop", "time series, 1,024 branches, explore / a loop", "<= 0.10"),),
-    "weights": (
-        ("exhaustive_over_plain", "a network's initial weights by settings, explore / a loop", "<= 0.40"),
-        ("early_over_plain", "the same, the weights chosen first / a loop", "<= 0.15"),
-    ),
+    **{
+        f"weights{count}": (
+            ("exhaustive_over_plain", f"a network's initial weights by settings, {count}, explore / a loop", "<= 0.40"),
+            ("early_over_plain", "the same, the weights chosen first / a loop", "<= 0.15"),
+        )
+        for count in (16, 128)
+    },
     "folds": (("ours_over_plain", "CrossValidator, ours / pyspark.ml's", ""),),
     "exploration_memory": (
         ("least_seconds_of_amm", "simulated, anticipatory / least recently used, at best", ""),

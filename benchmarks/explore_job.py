@@ -2,10 +2,10 @@
 
 spark-submit explore_job.py <folder of readings> <folder for the result> <exploration>-<way>
 
-`kde` (Meta-Dataflows, fig. 6): outlier thresholds by bandwidths of a density estimate; `nested` (fig. 9): ten ways to
-clean by ten ways to fold; `series16` to `series1024` (fig. 7): so many ways to mask readings, to mark changes and to
-find runs of them, where the way to mask is chosen first; `sweep`: a loop over thresholds, and one over a parameter of a
-pandas function, that nobody rewrote.
+`kde` (Meta-Dataflows, fig. 6): outlier thresholds by bandwidths of a density estimate; `nested16` to `nested100`
+(fig. 9): four to ten ways to clean by as many ways to fold; `series16` to `series1024` (fig. 7): so many ways to mask
+readings, to mark changes and to find runs of them, where the way to mask is chosen first; `sweep`: a loop over
+thresholds, and one over a parameter of a pandas function, that nobody rewrote.
 Ways: `loop`, `threads`, `cached` (the input), `cached_prefix` (also each cleaned one while it is used), `ours`.
 """
 
@@ -63,7 +63,10 @@ THRESHOLDS = [1.0 + i / 4 for i in range(10)]
 PENALTIES = [0.0, 0.01, 0.1, 1.0, 10.0, 100.0]
 SCOPES: dict[str, tuple[Mapping[str, Sequence[Any]], Callable[..., DataFrame], Callable[[DataFrame], float]]] = {
     "kde": ({"threshold": [1.5, 2.0, 2.5, 3.0], "width": [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0]}, density, risk),
-    "nested": ({"threshold": THRESHOLDS, "days": list(range(2, 12))}, folded, spread),
+    **{
+        f"nested{each**2}": ({"threshold": THRESHOLDS[:each], "days": list(range(2, 2 + each))}, folded, spread)
+        for each in (4, 6, 10)
+    },
 }
 
 

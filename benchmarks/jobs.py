@@ -1,6 +1,6 @@
 """Whole jobs by spark-submit: what is compared takes turns, each round with a store of its own.
 
-python -m benchmarks.jobs recurring|first_run|loop|workflow|batch|kde|nested|sweep [--scale 1] [--rounds 2]
+python -m benchmarks.jobs NAME [--scale 1] [--rounds 2]
 """
 
 from __future__ import annotations
@@ -137,23 +137,29 @@ def exploration(name: str, ways: tuple[str, ...]) -> Job:
     )
 
 
+def weights(name: str) -> Job:
+    """One setting after the other, against all by `explore` and `choose`, and against the initial weights first."""
+    ways = ("exhaustive", "early")
+    return Job(
+        "tuning_job.py",
+        {"plain": Run(argument=f"{name}-loop")} | {way: Run({}, f"{name}-{way}") for way in ways},
+        (("plain",), *((way,) for way in ways)),
+        {f"{way}_over_plain": (way, ("plain",)) for way in ways},
+        rounds=1,
+        tables=readings,
+    )
+
+
 OURS = Run({})
 WAYS = ("loop", "threads", "cached", "cached_prefix")
 JOBS = {
     # Families of programs (Meta-Dataflows, figs. 6, 9 and 7), and a loop over settings that nobody rewrote.
     "kde": exploration("kde", WAYS),
-    "nested": exploration("nested", WAYS),
+    **{name: exploration(name, WAYS) for name in ("nested16", "nested36", "nested100")},
     **{name: exploration(name, ("loop",)) for name in ("series16", "series64", "series256", "series1024")},
     "sweep": exploration("sweep", ("loop",)),
     # A network's initial weights by its settings (fig. 5), and cross-validation.
-    "weights": Job(
-        "tuning_job.py",
-        {"plain": Run(argument="weights-loop")} | {way: Run({}, f"weights-{way}") for way in ("exhaustive", "early")},
-        (("plain",), ("exhaustive",), ("early",)),
-        {f"{way}_over_plain": (way, ("plain",)) for way in ("exhaustive", "early")},
-        rounds=1,
-        tables=readings,
-    ),
+    **{name: weights(name) for name in ("weights16", "weights128")},
     "folds": Job(
         "tuning_job.py",
         {"plain": Run(argument="folds-plain"), "ours": Run(argument="folds-ours")},

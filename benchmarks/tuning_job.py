@@ -2,9 +2,10 @@
 
 spark-submit tuning_job.py <folder of readings> <folder for the result> <what>-<way>
 
-`weights` (Meta-Dataflows, fig. 5): a network from eight sets of initial weights by sixteen settings, one after the
-other (`loop`), by `explore` and `choose` (`exhaustive`), or the weights first (`early`); `folds`: `CrossValidator` of
-pyspark.ml (`plain`) and of ours (`ours`), twelve settings of a regression behind three stages that no setting changes.
+`weights16`, `weights128` (Meta-Dataflows, fig. 5): a network from four or eight sets of initial weights by four or
+sixteen settings, one after the other (`loop`), by `explore` and `choose` (`exhaustive`), or the weights first
+(`early`); `folds`: `CrossValidator` of pyspark.ml (`plain`) and of ours (`ours`), twelve settings of a regression
+behind three stages that no setting changes.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ from pyspark.ml.linalg import Vectors
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-WEIGHTS, RATES, BLOCKS = range(8), [0.01, 0.03, 0.1, 0.3], [16, 64, 128, 256]
+RATES, BLOCKS = [0.01, 0.03, 0.1, 0.3], [16, 64, 128, 256]
+MANY = {"weights16": (4, 2, 2), "weights128": (8, 4, 4)}
+"""How many initial weights, rates and sizes of blocks."""
 LAYERS = [4, 5, 2]
 FEATURES = ["v", "before", "usual", "spread"]
 
@@ -60,20 +63,21 @@ def as_vectors(rows: DataFrame) -> DataFrame:
     return VectorAssembler(inputCols=FEATURES, outputCol="features").transform(rows).select("features", "label")
 
 
-def weights(readings: DataFrame, way: str) -> dict[tuple[Any, ...], float]:
+def weights(readings: DataFrame, name: str, way: str) -> dict[tuple[Any, ...], float]:
     """Accuracies by weights, rate and block; `early` knows the settings of its best weights alone."""
     import spark_regions as sr
 
     rows = as_vectors(prepared(readings))
-    settings: dict[str, list[Any]] = {"rate": RATES, "block": BLOCKS}
+    starts, rates, blocks = MANY[name]
+    settings: dict[str, list[Any]] = {"rate": RATES[:rates], "block": BLOCKS[:blocks]}
     if way == "loop":
-        return {point: trained(rows, *point) for point in product(WEIGHTS, RATES, BLOCKS)}
+        return {point: trained(rows, *point) for point in product(range(starts), *settings.values())}
     if way == "exhaustive":
-        every = sr.explore(start=WEIGHTS, **settings)(
+        every = sr.explore(start=range(starts), **settings)(
             lambda start, rate, block: trained(rows, start, rate, block)
         ).choose(float, sr.maximum)
         return scores(every)
-    first = sr.explore(start=WEIGHTS)(lambda start: trained(rows, start, RATES[0], BLOCKS[0]))
+    first = sr.explore(start=range(starts))(lambda start: trained(rows, start, RATES[0], BLOCKS[0]))
     best = first.choose(float, sr.maximum)
     start = best.parameters["start"]
     second = sr.explore(**settings)(lambda rate, block: trained(rows, start, rate, block)).choose(float, sr.maximum)
@@ -102,7 +106,8 @@ def folds(readings: DataFrame, way: str) -> dict[tuple[Any, ...], float]:
     validator = kind(
         estimator=Pipeline(stages=stages),
         estimatorParamMaps=grid.build(),
-        evaluator=BinaryClassificationEvaluator(),
+        # Of the curve's bins, which are made by RDD's numbers, each run of pyspark.ml has its own.
+        evaluator=BinaryClassificationEvaluator(numBins=0),
         numFolds=3,
         seed=5,
     )
@@ -119,9 +124,9 @@ def main() -> None:
     spark = SparkSession.builder.appName("tuning job").getOrCreate()
     readings = spark.read.parquet(readings_folder)
     start = time.perf_counter()
-    found = (weights if name == "weights" else folds)(readings, way)
+    found = folds(readings, way) if name == "folds" else weights(readings, name, way)
     (output / "seconds.json").write_text(json.dumps({name: time.perf_counter() - start}))
-    if name == "weights":
+    if name in MANY:
         # What all ways know: the weights at the first setting.
         found = {point: each for point, each in found.items() if point[1:] == (RATES[0], BLOCKS[0])}
     with (output / "scores.csv").open("w", newline="") as file:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from spark_regions.costs.rates import SCAN_BYTES_PER_SECOND, SECONDS_PER_ROW, SHUFFLED_SECONDS_PER_ROW
 from spark_regions.dag.plan import Node, Plan
 from spark_regions.stats.cardinality import UNKNOWN_SOURCE_BYTES, guessed_rows
+from spark_regions.stats.operators import COLUMNAR
 
 _MOVES = ("Aggregate", "Distinct", "Window", "Sort", "Repartition")
 
@@ -15,6 +16,15 @@ _MOVES = ("Aggregate", "Distinct", "Window", "Sort", "Repartition")
 def moves(node: Node) -> bool:
     """Whether rows are moved, sorted or hashed for it."""
     return len(node.children) > 1 or node.operator.startswith(_MOVES)
+
+
+def passes_on_files(plan: Plan, number: int) -> bool:
+    """Whether rows of columnar files are passed on, filtered or not: they are about as quick to read as a copy of them,
+    until something else was seen."""
+    node = plan.nodes[number]
+    if not node.children:
+        return node.operator.startswith(COLUMNAR)
+    return node.operator in ("Filter", "Project") and passes_on_files(plan, node.children[0])
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from spark_regions.costs.calibrate import observed_rate, observed_ratio, rates_of
-from spark_regions.costs.guess import guessed
+from spark_regions.costs.guess import guessed, passes_on_files
 from spark_regions.costs.policy import MOST_OFFERS
 from spark_regions.costs.rates import Rates
 from spark_regions.dag.plan import Plan, parse_plan
@@ -103,7 +103,9 @@ class RunFollower:
             for number in plan.below(plan.root):
                 signed = plan.nodes[number].signature
                 seen = rows(signed.lineage, view) if signed else None
-                seconds[number] = (known[number].value if number in known else guess.task_seconds[number]) / cores
+                passed = bool(plan.nodes[number].children) and passes_on_files(plan, number)
+                expected = 0.0 if passed else guess.task_seconds[number]
+                seconds[number] = (known[number].value if number in known else expected) / cores
                 cardinality[number] = seen.value if seen else guess.rows[number]
             found.append(RecordedQuery(plan, Measured(seconds, cardinality, {})))
         return completed(found)

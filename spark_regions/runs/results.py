@@ -143,18 +143,19 @@ def _result(
         residual += len(mapping.computed) * SECONDS_PER_ROW_AND_EXPRESSION
         reads[k, number] = (mapping.reads, residual * rows)
     tops = {place: found for place, found in reads.items() if not _served_above(steps[place[0]].plan, place, reads)}
-    if len({k for k, _ in tops}) < 2:
-        return None
     kept = frozenset().union(*(columns for columns, _ in tops.values()))
     if wide is None:
         kept = frozenset(signature.columns)
+        tops = _with_makers(steps, tops, reads, signature)
+    if len({k for k, _ in tops}) < 2:
+        return None
     columns = tuple(each for each in dict.fromkeys(signature.columns) if each in kept)
     width = max(row_bytes, 1.0) * max(len(columns), 1) / max(len(set(signature.columns)), 1)
     places = []
     for (k, number), (needed, residual) in sorted(tops.items()):
         signed = steps[k].plan.nodes[number].signature
         assert signed is not None
-        exact = signed.lineage == signature.lineage and kept <= set(signed.columns)
+        exact = _exact(signed, signature.lineage, kept)
         own = rows * min(steps[k].plan.nodes[number].row_bytes, width)
         places.append(Occurrence(k, number, len(needed) / max(len(columns), 1), residual, exact, own))
     if not any(place.exact for place in places[:-1]) and wide is None:
@@ -162,6 +163,35 @@ def _result(
     kept_signature = Signature(signature.lineage, signature.core, signature.conjuncts, columns)
     files = [files_below(steps[k].plan, number, steps[k].measured.seconds.get) for k, number in tops]
     return Result(kept_signature, wide, rows, rows * width, tuple(places), storable, max(files))
+
+
+def _with_makers(
+    steps: Sequence[RecordedQuery],
+    tops: Mapping[tuple[int, int], tuple[frozenset[str], float]],
+    reads: Mapping[tuple[int, int], tuple[frozenset[str], float]],
+    signature: Signature,
+) -> dict[tuple[int, int], tuple[frozenset[str], float]]:
+    """The topmost places; where none of them can make the result, those below them that can stand in for them.
+
+    Worked example: eight queries round `v / 2`, `v / 3` … of one join. Each result could be read in the place of that
+    projection, but only the join below it has all columns of the join.
+    """
+    kept = frozenset(signature.columns)
+
+    def makes(place: tuple[int, int]) -> bool:
+        signed = steps[place[0]].plan.nodes[place[1]].signature
+        return signed is not None and _exact(signed, signature.lineage, kept)
+
+    if any(map(makes, tops)):
+        return dict(tops)
+    makers = {place: found for place, found in reads.items() if makes(place)}
+    replaced = {(k, above) for k, number in makers for above in steps[k].plan.above([number])}
+    return {place: found for place, found in tops.items() if place not in replaced} | makers
+
+
+def _exact(signed: Signature, lineage: str, kept: frozenset[str]) -> bool:
+    """Whether a node has the rows of a result, and all that is kept of them."""
+    return signed.lineage == lineage and kept <= set(signed.columns)
 
 
 def _served_above(plan: Plan, place: tuple[int, int], served: Mapping[tuple[int, int], object]) -> bool:

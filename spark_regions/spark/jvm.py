@@ -68,6 +68,9 @@ def announce_json(session: SparkSession, frames: Sequence[DataFrame], at_once: i
 
 def is_worth_keeping(frame: DataFrame) -> bool:
     """Whether its rows are the same each time, and are more than read from where they are."""
+    shim = api(frame.sparkSession)
+    if shim is not None:
+        return bool(shim.worthKeeping(frame._jdf))
     plan = frame._jdf.queryExecution().optimizedPlan()
     return bool(plan.deterministic()) and not plan.children().isEmpty()
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.ml.feature import VectorAssembler
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -271,8 +272,11 @@ def test_what_a_function_fits_models_to_is_held_meanwhile(spark: SparkSession, f
     sr.explore(x=[1, 2, 3])(lambda x: fitted(rows, "rows", x)).choose(float)
     sr.explore(x=[1, 2, 3])(lambda x: fitted(chance, "by chance", x)).choose(float)
     sr.explore(x=[1, 2, 3])(lambda x: fitted(frame, "as read", x)).choose(float)
+    # Its function is called nondeterministic, but is not.
+    vectors = VectorAssembler(inputCols=["v"], outputCol="vector").transform(rows)
+    sr.explore(x=[1, 2, 3])(lambda x: fitted(vectors, "vectors", x)).choose(float)
     # Persisted after the first branch, there with the second one's job.
-    assert seen == {"rows": [0, 0, 1], "by chance": [0, 0, 0], "as read": [0, 0, 0]}
+    assert seen == {"rows": [0, 0, 1], "by chance": [0, 0, 0], "as read": [0, 0, 0], "vectors": [0, 0, 1]}
     assert held(spark) == before
 
 

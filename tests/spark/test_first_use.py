@@ -97,6 +97,23 @@ def test_a_frame_that_nobody_holds_waits_for_its_second_use(on: SparkSession, fo
     assert reasons(on, "store")[-1] == "SMALL_RESULT"
 
 
+def test_what_is_below_a_cached_frame_is_not_offered(spark: SparkSession, folder: str) -> None:
+    session = sibling(spark, OFF)
+    frame = matched(session, folder)
+    frames = spark._jvm.org.apache.spark.sql.regions.rules.SharedDataFrames  # type: ignore[union-attr]
+
+    def offered() -> int:
+        query = by_key(frame)._jdf.queryExecution()
+        return int(frames.of(query.normalized(), query.withCachedData()).size())
+
+    assert offered() > 1
+    frame.persist()
+    try:
+        assert offered() == 0
+    finally:
+        frame.unpersist()
+
+
 def test_the_conf_switches_it_off(spark: SparkSession, folder: str) -> None:
     off = sibling(spark, {"spark.regions.recycle.firstUseOverhead": "0"})
     held = matched(off, folder)

@@ -118,6 +118,23 @@ def test_a_dataframe_wider_than_its_queries_is_kept_with_the_columns_that_they_r
     assert make.node == 1
 
 
+def test_a_join_is_kept_below_projections_of_which_each_query_has_its_own():
+    def query(column):
+        tree = {
+            0: ("Aggregate", signature(f"by {column}"), (1,)),
+            1: ("Project", signature("A", (f"half {column}",)), (2,)),
+            2: ("Join", signature("A", ("a", "b")), (3,)),
+            3: ("Scan", signature("source"), ()),
+        }
+        whole = plan(tree, expressions={f"half {column}": (column,)})
+        return RecordedQuery(whole, Measured({1: 0.1, 2: 3.0}, {2: 1e6}, {}))
+
+    found, solved = schedule([query("a"), query("b")], 100)
+    ((make,),) = solved.makes.values()
+    assert found[make.result].wide is None
+    assert (make.node, [place.node for place in found[make.result].places]) == (2, [2, 2])
+
+
 def test_steps_survive_their_encoding_and_damage_is_told():
     message = decide([node(0, "Aggregate", (1,), core="agg"), node(1, "Relation", core="t")], 1)
     body = encode(read(message).plan, Measured({0: 1.5}, {0: 10.0}, {0: 100.0}))

@@ -9,6 +9,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.expressions.ScalaUDF
 import org.apache.spark.sql.classic.DataFrame
 import org.apache.spark.sql.regions.control.ControlDriver
 import org.apache.spark.sql.regions.rules.{Batch, WhyNot}
@@ -83,6 +84,22 @@ object RegionsApi extends Logging {
       case Right(plan) => Frames.tree(plan)
       case Left(refusal) => ordered(Seq("refusal" -> s"${refusal.code}: ${refusal.detail}"))
     })
+
+  /**
+   * Whether the rows of `frame` are the same each time, and more than read from where they are. Nothing is decided for it: an
+   * optimizer run of a query's own would begin what no query ends.
+   *
+   * Transformers of Spark's own ML call their functions nondeterministic so that they are not called twice; the same input gives
+   * the same value.
+   */
+  def worthKeeping(frame: DataFrame): Boolean = {
+    val optimized = frame.sparkSession.sessionState.optimizer.execute(frame.queryExecution.analyzed.clone())
+    val plan = optimized.transformAllExpressions {
+      case udf: ScalaUDF if udf.function.getClass.getName.startsWith("org.apache.spark.ml.feature.") =>
+        udf.copy(udfDeterministic = true)
+    }
+    plan.children.nonEmpty && plan.deterministic
+  }
 
   /**
    * How an exploration stands ([[ui.events.RegionsEvents.explored]]); false where nobody listens.

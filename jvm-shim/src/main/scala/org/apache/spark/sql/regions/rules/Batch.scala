@@ -1,6 +1,9 @@
 package org.apache.spark.sql.regions.rules
 
+import scala.collection.mutable
+
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.classic
 import org.apache.spark.sql.classic.DataFrame
 import org.apache.spark.sql.regions._
@@ -16,7 +19,8 @@ object Batch {
       atOnce: Int): Either[Refusal, wire.BatchPlan] =
     session match {
       case known: classic.SparkSession =>
-        val message = wire.Announce(frames.flatMap(request(runtime, known, _)), atOnce)
+        val told = mutable.HashSet.empty[LogicalPlan]
+        val message = wire.Announce(frames.flatMap(request(runtime, known, _, told)), atOnce)
         // One answer for a whole batch may take longer than that for a query.
         runtime.planner.request(message, math.max(runtime.plannerDeadlineMillis, deadlineMillis)).map { answer =>
           answer.release.foreach(runtime.recycling.persisted.drop)
@@ -27,17 +31,21 @@ object Batch {
 
   private val deadlineMillis = 5000L
 
+  /** @param told DataFrames of the queries before, each of which the planner is told once */
   private def request(
       runtime: RegionsRuntime,
       session: classic.SparkSession,
-      frame: DataFrame): Option[wire.Decide] = {
+      frame: DataFrame,
+      told: mutable.Set[LogicalPlan]): Option[wire.Decide] = {
     val analyzed = frame.queryExecution.analyzed
-    OptimizerRuns.captureOptimized(session, session.sharedState.cacheManager.useCachedData(analyzed)).map { plan =>
+    val used = session.sharedState.cacheManager.useCachedData(analyzed)
+    OptimizerRuns.captureOptimized(session, used).map { plan =>
       val signed = runtime.recycling.sign(session, plan)
-      val shared =
-        new SharedPoints(
-          session, runtime, signed, new RowOrder(session, signed), SharedDataFrames.of(analyzed), Set.empty)(
-          Policy.mostOffers)
+      val order = new RowOrder(session, signed)
+      val frames = SharedDataFrames.of(analyzed, used).filter(each => told.add(each.canonicalized))
+      // The query will not be offered what does not fit it.
+      val shared = new SharedPoints(session, runtime, signed, order, frames, Set.empty)(Policy.mostOffers)
+        .filterNot(point => order.misfits(signed.nodes(point.node), point.plan))
       DecideRequest(session, runtime, 0, signed, shared, Policy.mostOffers, Nil)
     }
   }

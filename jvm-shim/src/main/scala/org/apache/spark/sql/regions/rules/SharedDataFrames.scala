@@ -8,6 +8,7 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.classic.Dataset
+import org.apache.spark.sql.execution.columnar.InMemoryRelation
 import org.apache.spark.sql.execution.datasources.LogicalRelation
 import org.apache.spark.sql.regions.Guard
 
@@ -32,14 +33,23 @@ object SharedDataFrames {
   /** @param held ids, for one that is met for the first time and that the program can use again */
   final case class Sighted(plan: LogicalPlan, seen: Int, held: Set[Long])
 
-  /** The DataFrames below a query, widest first. */
-  def of(analyzed: LogicalPlan): Seq[LogicalPlan] = analyzed match {
-    case _: Command | _: CommandResult => analyzed.children.flatMap(datasets(_, root = false))
-    case _ => datasets(analyzed, root = true)
+  /**
+   * The DataFrames below a query, widest first.
+   *
+   * @param used the query with what Spark's cache holds in the place of what is computed; DataFrames there are not computed again
+   */
+  def of(analyzed: LogicalPlan, used: LogicalPlan): Seq[LogicalPlan] = analyzed match {
+    case _: Command | _: CommandResult => below(analyzed, used)
+    case _ => datasets(analyzed, used, root = true)
   }
 
+  def of(analyzed: LogicalPlan): Seq[LogicalPlan] = of(analyzed, analyzed)
+
   /** Remembered until the query is decided on; many a plan is only looked up in Spark's cache. */
-  def note(analyzed: LogicalPlan): Unit = current.set(of(analyzed))
+  def note(session: SparkSession, analyzed: LogicalPlan): Unit = {
+    val cache = session.sharedState.cacheManager
+    current.set(of(analyzed, if (cache.isEmpty) analyzed else cache.useCachedData(analyzed)))
+  }
 
   /**
    * Those of `frames` that earlier queries were built on too; where there is none, the one that the program holds.
@@ -102,10 +112,15 @@ object SharedDataFrames {
   private def inputBytes(plan: LogicalPlan): BigInt =
     plan.collectLeaves().collect { case relation: LogicalRelation => BigInt(relation.relation.sizeInBytes) }.sum
 
-  private def datasets(plan: LogicalPlan, root: Boolean): Seq[LogicalPlan] = {
-    val here = !root && plan.getTagValue(Dataset.DATASET_ID_TAG).isDefined && worthwhile(plan)
-    (if (here) Seq(plan) else Nil) ++ plan.children.flatMap(datasets(_, root = false))
-  }
+  private def datasets(plan: LogicalPlan, used: LogicalPlan, root: Boolean): Seq[LogicalPlan] =
+    if (used.isInstanceOf[InMemoryRelation]) Nil
+    else {
+      val here = !root && plan.getTagValue(Dataset.DATASET_ID_TAG).isDefined && worthwhile(plan)
+      (if (here) Seq(plan) else Nil) ++ below(plan, used)
+    }
+
+  private def below(plan: LogicalPlan, used: LogicalPlan): Seq[LogicalPlan] =
+    plan.children.zip(used.children).flatMap { case (child, now) => datasets(child, now, root = false) }
 
   private def worthwhile(plan: LogicalPlan): Boolean = plan.exists {
     case _: Join | _: Aggregate | _: Window | _: Generate | _: Distinct | _: Deduplicate | _: Union | _: Filter =>
@@ -120,7 +135,8 @@ object SharedDataFrames {
 final class SharedDataFramesRule(session: SparkSession) extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = {
     if (!OptimizerRuns.bypassed) {
-      Guard.run(session.sparkContext.conf, "the search for shared DataFrames")(SharedDataFrames.note(plan))
+      Guard.run(session.sparkContext.conf, "the search for shared DataFrames")(
+        SharedDataFrames.note(session, plan))
     }
     plan
   }
