@@ -163,7 +163,8 @@ def pushed(folder: Path, comparison: str) -> Query:
 def test_a_filter_that_lets_less_pass_each_time_is_served_by_what_it_was(on: SparkSession, folder: Path) -> None:
     iterations = loop(on, pushed(folder, "> {}"), range(0, 60_000, 10_000))
     assert kept(iterations)
-    assert "IMPLIED" in [rule for each in iterations for rule in reads(each)]
+    # What is quicker, by how long it took here, is kept: the rows of an earlier filter, or those without any.
+    assert {"IMPLIED", "FILTERED"} & set(reads(iterations[-1])), iterations
 
 
 def test_without_a_filter_that_was_pushed_below_a_join(on: SparkSession, folder: Path) -> None:
