@@ -88,16 +88,9 @@ object Layout {
    * @param whole what it plans for all of the query
    */
   def of(plan: SparkPlan, whole: SparkPlan): Option[Layout] = {
-    val shape = PlanShape.of(plan)
-    of(plan, shape, whole, if (contains(whole, plan, _.children)) Seq(plan) else occurrences(plan, shape, whole))
-  }
-
-  private def of(
-      plan: SparkPlan,
-      shape: Option[String],
-      whole: SparkPlan,
-      found: Seq[SparkPlan]): Option[Layout] = {
     val leaves = plan.collectLeaves().map(PlanShape.source)
+    val shape = PlanShape.of(plan)
+    val found = if (contains(whole, plan, _.children)) Seq(plan) else occurrences(plan, shape, whole)
     if (leaves.exists(_.isEmpty) || found.isEmpty) None
     else {
       val shuffles = plan.exists(_.isInstanceOf[ShuffleExchangeLike])

@@ -43,8 +43,6 @@ object SharedDataFrames {
     case _ => datasets(analyzed, used, root = true)
   }
 
-  def of(analyzed: LogicalPlan): Seq[LogicalPlan] = of(analyzed, analyzed)
-
   /** Remembered until the query is decided on; many a plan is only looked up in Spark's cache. */
   def note(session: SparkSession, analyzed: LogicalPlan): Unit = {
     val cache = session.sharedState.cacheManager

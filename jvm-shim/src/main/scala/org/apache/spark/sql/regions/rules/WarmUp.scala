@@ -48,7 +48,7 @@ private object WarmUp {
   private def decide(session: classic.SparkSession, runtime: RegionsRuntime, folder: String): Unit = {
     val frame = query(session, folder)
     val analyzed = frame.queryExecution.normalized
-    SharedDataFrames.of(analyzed)
+    SharedDataFrames.of(analyzed, analyzed)
     for (plan <- SharedPoints.optimized(session, analyzed)) {
       val sign = (each: LogicalPlan) => Signer.sign(each, session, NoFunctions, floatAggregates = true)
       val signed = sign(plan)
