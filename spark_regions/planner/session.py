@@ -37,6 +37,7 @@ from spark_regions.stats.plain_runs import baseline
 from spark_regions.store.entries import entries_on
 from spark_regions.store.operator_graph import OperatorGraph
 from spark_regions.store.store import Run, Store
+from spark_regions.store.tied import had_ties, tied_sorts
 from spark_regions.store.timed_stages import learned_weights, machine
 from spark_regions.wire import actions as wire
 from spark_regions.wire import messages as told
@@ -92,6 +93,7 @@ class Session:
         self.worths = Worths(self.effects, prices)
         self.sweeps = Sweeps()
         self.weights = store.catalog.read(lambda connection: learned_weights(connection, machine()))
+        self._tied = store.catalog.read(tied_sorts)
         self._divided_by = 0.0
         self._decided = 0
         self._asked: OrderedDict[int, Decide] = OrderedDict()
@@ -147,6 +149,9 @@ class Session:
                 self.learning.executed(event, runs)
             case told.Verified():
                 self.learning.verified(event)
+            case told.Tied():
+                note = partial(had_ties, digest=event.digest, since=self.store.clock())
+                self.learning.queue.put(lambda: self.store.catalog.write(note))
             case told.Committed():
                 self.learning.committed(event, self._kept)
             case told.Abandoned() | told.Invalid():
@@ -245,4 +250,5 @@ class Session:
         weights = self.weights
         if weights is not None and weights.fitted == self._divided_by:
             weights = None
-        return Decision(tuple(actions), told_of, tuple(self.store.take_sweep()), weights=weights)
+        tied, self._tied = self._tied, ()
+        return Decision(tuple(actions), told_of, tuple(self.store.take_sweep()), weights=weights, tied=tied)

@@ -22,7 +22,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-HEAD = "0010"
+HEAD = "0011"
 METADATA = MetaData(
     naming_convention={
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -207,6 +207,13 @@ SWITCHED_OFF = Table(
     Column("lineage", _DIGEST, primary_key=True),
     Column("detail", Text, nullable=False),
     Column("application", String(256), nullable=False),
+    Column("since", Float, nullable=False),
+)
+
+TIED = Table(
+    "tied",
+    METADATA,
+    Column("digest", _DIGEST, primary_key=True),
     Column("since", Float, nullable=False),
 )
 

@@ -388,6 +388,7 @@ class Decision(Answered, frozen=True, tag="decision"):
     :param again: the run is still being planned; the driver is to ask again
     :param millis: of the parts of deciding
     :param weights: where the driver divides by others, as its last `executed` told
+    :param tied: digests of sorts that had rows with equal keys; told once
     """
 
     actions: tuple[Action, ...] = ()
@@ -400,6 +401,7 @@ class Decision(Answered, frozen=True, tag="decision"):
     weights: LearnedWeights | None = None
     baseline: Baseline | None = None
     verify: bool = False
+    tied: tuple[str, ...] = ()
 
 
 class Announce(Asked, frozen=True, tag="announce"):
@@ -874,6 +876,16 @@ class Executed(Told, frozen=True, tag="executed"):
     routes: tuple[RanRoute, ...] = ()
 
 
+class Tied(Told, frozen=True, tag="tied"):
+    """Rows are equal in the keys of a sort: which of them come first, only plain Spark's order of rows says.
+
+    :param digest: of the sort
+    """
+
+    digest: str
+    query: Long
+
+
 class Verified(Told, frozen=True, tag="verified"):
     """A query was run both ways.
 
@@ -1006,6 +1018,7 @@ Request = (
 )
 Event = (
     Executed
+    | Tied
     | Verified
     | Committed
     | Abandoned

@@ -21,8 +21,11 @@ folder, namespace = sys.argv[1:]
 builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
 spark = spark_regions.configure(builder, recycle_dir=folder, recycle_namespace=namespace).getOrCreate()
 told = [dict(spark_regions.status(spark).rows)["planner.weights"]]
-spark.range(1000).selectExpr("id % 7 AS k").groupBy("k").count().collect()
-told.append(dict(spark_regions.status(spark).rows)["planner.weights"])
+for turn in range(20):  # weights come with a decision, and on a busy machine the first ones may be late
+    spark.range(1000).selectExpr(f"id % {turn + 7} AS k").groupBy("k").count().collect()
+    told[1:] = [dict(spark_regions.status(spark).rows)["planner.weights"]]
+    if told[1] != told[0]:
+        break
 spark.stop()
 print("\\n".join(told))
 """

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import ArithmeticException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -130,6 +131,23 @@ def test_errors_are_sparks_own(spark: SparkSession, folder: Path, text: str, ans
     both = [session_of(spark, folder, confs | {"spark.sql.ansi.enabled": ansi}) for confs in (PLAIN, ROUTED)]
     expected, found = (outcome(session.sql(text)) for session in both)
     assert difference(expected, found) is None
+
+
+def test_the_plan_above_a_part_is_plain_sparks(
+    spark: SparkSession, folder: Path, plain: SparkSession, routed: SparkSession
+) -> None:
+    # The other side of the join is not computed for rows without a partner, if the join is built from the engine's side.
+    zeros = plain.range(0, 500, 1, 1).selectExpr("0 AS k", "cast(id + 100000 AS decimal(15,2)) AS m")
+    zeros.write.mode("overwrite").parquet(str(folder / "zeros"))
+    text = """SELECT * FROM (SELECT k / k AS c, try_multiply(m, 2.00BD) AS b FROM zeros) l
+        JOIN (SELECT price, text, day FROM facts WHERE v > 2900) r ON l.b = r.price"""
+    for session in (plain, routed):
+        session.read.parquet(str(folder / "zeros")).createOrReplaceTempView("zeros")
+    before = routes(spark)
+    for session in (plain, routed):
+        with pytest.raises(ArithmeticException, match="DIVIDE_BY_ZERO"):
+            session.sql(text).collect()
+    assert routes(spark) > before, "vacuous: nothing ran on the engine"
 
 
 def test_a_limit_without_an_order_is_left_to_spark(

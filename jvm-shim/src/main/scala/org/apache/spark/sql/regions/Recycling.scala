@@ -8,7 +8,7 @@ import org.apache.spark.SparkContext
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.regions.exec.{Persisted, StoreFiles, Stores}
+import org.apache.spark.sql.regions.exec.{Persisted, StoreFiles, Stores, Ties}
 import org.apache.spark.sql.regions.profile.{PersistUse, ProfileListener}
 import org.apache.spark.sql.regions.rules.{PlannerUdfDigests, SignedQuery, Signer, StoredSources, WrittenFiles}
 import org.apache.spark.sql.regions.ui.events.RegionsEvents
@@ -24,6 +24,7 @@ final class Recycling(
     extends Logging {
 
   val persisted = new Persisted
+  private[regions] val ties = new Ties
   private val udfDigests = new PlannerUdfDigests(sc, planner, () => sc.conf.get(RegionsConf.plannerDeadline))
 
   /** Entries that a query was planned to read, until it ends. */
@@ -130,6 +131,14 @@ final class Recycling(
   def ranInSpark(query: Long, platform: String, reason: Refusal): Unit = {
     counters.add(Counters.fallbacks)
     note(query, "fallback", "", reason.code, s"$platform: ${reason.detail}")
+  }
+
+  /** Rows are equal in the keys of a sort, so that the order of what was read would be seen. */
+  def tied(query: Long, digest: String, reason: Refusal): Unit = {
+    counters.add(Counters.fallbacks)
+    note(query, "fallback", "", reason.code, reason.detail)
+    ties.add(Seq(digest))
+    planner.observe(wire.Tied(digest, query))
   }
 
   /**

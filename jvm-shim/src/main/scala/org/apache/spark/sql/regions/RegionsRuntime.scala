@@ -15,7 +15,7 @@ import org.apache.spark.scheduler.{
 }
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.classic
-import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart
+import org.apache.spark.sql.execution.ui.{SparkListenerSQLExecutionEnd, SparkListenerSQLExecutionStart}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.regions.control.badrows.BadRows
 import org.apache.spark.sql.regions.bridge.{AdaptiveDeadline, PlannerClient, PlannerPython, PlannerSettings}
@@ -92,6 +92,7 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
     }
     override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
       case start: SparkListenerSQLExecutionStart => keys.check(start.modifiedConfigs.keys)
+      case end: SparkListenerSQLExecutionEnd => recycling.ties.release(end.executionId)
       case _ =>
     }
   }

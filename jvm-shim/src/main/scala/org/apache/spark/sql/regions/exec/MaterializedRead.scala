@@ -28,8 +28,8 @@ import org.apache.spark.sql.vectorized.ColumnarBatch
  * @param check why what is stored cannot be used any more
  * @param onInvalid told that reason
  * @param computes whether the query that reads it also computes it first
- * @param asPlain whether the rows come in plain Spark's order. Then the plan above is to be plain Spark's, too, which depends on
- *   the sizes that Spark expects
+ * @param asPlain whether the plan above is to be plain Spark's, which depends on the sizes that Spark expects: the rows come in
+ *   plain Spark's order, or are nobody's but this query's
  * @param arranged what is claimed of the rows
  * @param children the sources of `original`. They are not read: whoever looks for a query's sources goes through its plan
  */

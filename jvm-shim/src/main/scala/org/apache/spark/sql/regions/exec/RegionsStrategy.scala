@@ -12,8 +12,9 @@ import org.apache.spark.sql.execution.exchange.{REPARTITION_BY_COL, ShuffleExcha
 import org.apache.spark.sql.regions.control.badrows.HeldRows
 
 /**
- * Plans [[Tee]], [[SharedSubplan]], [[MaterializedRead]], [[MaterializedRelation]], [[EngineRelation]], [[HeldRows]], and writes that are [[RecordedWrite recorded]]. It checks no entry: adaptive execution plans again and again,
- * and every execution checks anyway.
+ * Plans [[Tee]], [[SharedSubplan]], [[MaterializedRead]], [[MaterializedRelation]], [[EngineRelation]], [[TieCheck]], [[HeldRows]], and
+ * writes that are [[RecordedWrite recorded]]. It checks no entry: adaptive execution plans again and again, and every execution checks
+ * anyway.
  */
 case class RegionsStrategy(session: SparkSession) extends SparkStrategy {
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
@@ -47,6 +48,9 @@ case class RegionsStrategy(session: SparkSession) extends SparkStrategy {
       }
       val same = projects.size == output.size && projects.zip(output).forall { case (p, a) => p == a }
       (if (same) filtered else ProjectExec(projects, filtered)) :: Nil
+
+    case check: TieCheck =>
+      TieCheckExec(planLater(check.child), check.groups, check.keys, check, check.found) :: Nil
 
     case HeldRows(child) => planLater(child) :: Nil
 

@@ -196,6 +196,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
       _.weights.foreach { told =>
         runtime.profile.weights = Weights(told.fitted, told.micros, told.expressions, told.others)
       })
+    answer.foreach(told => runtime.recycling.ties.add(told.tied))
     answer match {
       case Left(refusal) =>
         runtime.adaptiveDeadline.missed()

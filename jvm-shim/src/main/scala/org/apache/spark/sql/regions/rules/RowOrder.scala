@@ -2,14 +2,14 @@ package org.apache.spark.sql.regions.rules
 
 import scala.collection.mutable
 
-import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet, ExpressionSet, ScalarSubquery}
+import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.command.DataWritingCommand
 import org.apache.spark.sql.execution.datasources.WriteFiles
-import org.apache.spark.sql.regions.{RegionsConf, SignedNode, SignedPlan, Tags}
+import org.apache.spark.sql.regions.{RegionsConf, RegionsRuntime, SignedNode, SignedPlan, Tags}
 import org.apache.spark.sql.regions.exec.{Arranged, Layout, MaterializedRead, StoredLayout}
 
 /** In which order plain Spark would give the rows of a query's nodes, and whether anybody would see another one. */
@@ -98,7 +98,7 @@ private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan) {
       (shuffled || RowOrder.shuffles(wider)) && !free(node) && !wider.sameResult(node.plan)
 
   /** Another DataFrame's plan in the place of the node, before it has run. */
-  private def matches(node: SignedNode, wider: SharedPoint): Boolean = !misfits(node, wider.plan) && {
+  def matches(node: SignedNode, wider: SharedPoint): Boolean = !misfits(node, wider.plan) && {
     val (plan, layout) = plain(node)
     wider.layout().exists { other =>
       val partitions = plan.outputPartitioning.numPartitions
@@ -107,10 +107,13 @@ private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan) {
   }
 
   /** Whether nobody sees another order of the node's rows: not in this query, or each run of plain Spark has its own. */
-  def free(node: SignedNode): Boolean = any || RowOrder.single(node.plan) || hidden(node) || !repeats(node)
+  def settled(node: SignedNode): Boolean = any || RowOrder.single(node.plan) || hidden(node) || !repeats(node)
 
-  /** Whether the node's rows may come in any order: also where there is one. */
-  def freeOrSingle(node: SignedNode): Boolean = RowOrder.single(node.plan) || free(node)
+  /** The same, or nobody does as long as there are no ties, which is checked. */
+  def free(node: SignedNode): Boolean = hiding(node).isDefined || settled(node)
+
+  /** What the query has to check while it runs, where rows come in the node's place in another order. */
+  def checks(node: SignedNode): Seq[TiePlace] = if (settled(node)) Nil else hiding(node).getOrElse(Nil)
 
   /** Whether rows that were stored as `stored` can be read in the place of the node. */
   def fits(node: SignedNode, stored: Option[StoredLayout]): Boolean =
@@ -127,18 +130,52 @@ private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan) {
     session.sparkContext.isLocal || !plain(node)._1.exists(_.isInstanceOf[RowOrder.Shuffle])
 
   /** Whether something above gives the same rows in the same order, whatever the order of the node's rows is. */
+  private def hidden(node: SignedNode): Boolean = hiding(node).exists(_.isEmpty)
+
+  private val hidings = mutable.HashMap.empty[Int, Option[List[TiePlace]]]
+
+  /** Where something above does that: what has to be checked for it. */
+  private def hiding(node: SignedNode): Option[List[TiePlace]] =
+    hidings.getOrElseUpdate(node.id, hiding(node, Nil))
+
   @annotation.tailrec
-  private def hidden(node: SignedNode): Boolean = parents.get(node.id) match {
+  private def hiding(node: SignedNode, checks: List[TiePlace]): Option[List[TiePlace]] = parents.get(node.id) match {
     // Last digits show the order of the rows that were added up, as the first of them does.
-    case Some(parent) if parent.signature.isRight && !DeterminedOrder.sees(parent.plan) =>
+    case Some(parent) if handsOn(parent, checks.nonEmpty) =>
       parent.plan match {
-        case aggregate if RowOrder.single(aggregate) => true
-        case sort: Sort if sort.global && RowOrder.total(sort) => true
-        case other if scalar(other, node.plan) => true
-        case _ => hidden(parent)
+        case aggregate if RowOrder.single(aggregate) => Some(checks)
+        case sort: Sort if sort.global && RowOrder.total(sort) => Some(checks)
+        case other if scalar(other, node.plan) => Some(checks)
+        case _: Sort =>
+          checkable(TiePlace.limit(parent, ancestors(parent))) match {
+            case Some(place) => Some(place :: checks)
+            case None => hiding(parent, checks)
+          }
+        case _ => hiding(parent, checks)
       }
-    case _ => false
+    case Some(parent) if parent.children.headOption.contains(node.id) =>
+      checkable(TiePlace.window(parent, parents.get(parent.id))) match {
+        case Some(place) => hiding(parent, place :: checks)
+        case None => None
+      }
+    case _ => None
   }
+
+  /** @param checked below it something has no signature, for what is checked */
+  private def handsOn(node: SignedNode, checked: Boolean): Boolean =
+    if (node.signature.isRight) !DeterminedOrder.sees(node.plan)
+    else checked && (node.plan match {
+      case _: Project | _: Filter | _: Sort =>
+        node.plan.deterministic && !node.plan.expressions.exists(_.exists(_.isInstanceOf[UserDefinedExpression]))
+      case _ => false
+    })
+
+  private def ancestors(node: SignedNode): Iterator[SignedNode] =
+    Iterator.iterate(parents.get(node.id))(_.flatMap(above => parents.get(above.id))).takeWhile(_.isDefined).flatten
+
+  /** Where it has had ties, it is likely to have some again. */
+  private def checkable(place: Option[TiePlace]): Option[TiePlace] = place.filter(found =>
+    RegionsRuntime.of(session).exists(runtime => !runtime.recycling.ties.contains(found.digest)))
 
   private def scalar(parent: LogicalPlan, inner: LogicalPlan): Boolean = parent.expressions.exists(
     _.exists {
@@ -233,6 +270,7 @@ private[regions] object RowOrder {
   private def total(sort: Sort): Boolean = {
     val keys = sort.order.map(_.child)
     val exact = AttributeSet(keys.collect { case a: Attribute if ValueDigest.groupsExactly(a.dataType) => a })
-    sort.child.outputSet.subsetOf(exact) || sort.child.distinctKeys.exists(_.subsetOf(ExpressionSet(keys)))
+    sort.child.outputSet.subsetOf(exact) || sort.child.distinctKeys.exists(_.subsetOf(ExpressionSet(keys))) ||
+    TiePlace.unique(sort.child).exists(_.subsetOf(AttributeSet(keys.collect { case a: Attribute => a })))
   }
 }

@@ -1,5 +1,6 @@
 package org.apache.spark.sql.regions.rules.actions
 
+import scala.collection.mutable
 import scala.collection.mutable.ArrayBuffer
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
@@ -34,6 +35,17 @@ private[rules] final class Applying(
   /** Whether something is read in another order than plain Spark's, which nobody sees. */
   private[actions] var reordered = false
 
+  /** By its node, where the query has to look for ties: with some, that order would be seen. */
+  private val checks = mutable.HashMap.empty[Int, TiePlace]
+
+  /** What comes in the node's place is in another order. */
+  private[actions] def reorder(node: SignedNode): Either[Refusal, Unit] =
+    if (order.free(node)) {
+      reordered = true
+      checks ++= order.checks(node).map(place => place.top.id -> place)
+      Right(())
+    } else Left(Refusal(Applying.rowOrder, node.operator))
+
   def rewrite(): Applied = {
     answer.declines.foreach { d =>
       val operator = signed.nodes.lift(d.node).map(_.operator).getOrElse("")
@@ -58,8 +70,14 @@ private[rules] final class Applying(
   private def visit(node: SignedNode): LogicalPlan = {
     val actions = actionsAt(node.id)
     // Where nothing below runs, nothing there is worth rewriting.
-    val visited = if (actions.exists(ActionApplier.of(_).replaces)) node.plan else below(node)
+    val visited = if (actions.exists(ActionApplier.of(_).replaces)) node.plan else checked(node, below(node))
     actions.foldLeft(visited)(applied(node, _, _))
+  }
+
+  /** Where the check cannot be made, nothing below is rewritten. */
+  private def checked(node: SignedNode, plan: LogicalPlan): LogicalPlan = checks.get(node.id).fold(plan) { place =>
+    val recycling = runtime.recycling
+    place.over(plan, recycling.ties, recycling.tied(notes.query, place.digest, _)).getOrElse(node.plan)
   }
 
   private def below(node: SignedNode): LogicalPlan = {

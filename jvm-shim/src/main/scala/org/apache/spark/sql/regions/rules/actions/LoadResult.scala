@@ -32,7 +32,7 @@ private[rules] object LoadResult extends ReadingApplier[wire.Load] {
       action: wire.Load,
       shared: Seq[SharedPoint],
       again: Boolean): Option[String] =
-    if (action.merged) Option.unless(check.order.freeOrSingle(node))(action.entry)
+    if (action.merged) Option.unless(check.order.free(node))(action.entry)
     else super.misplaced(check, node, action, shared, again)
 
   protected def layout(check: OrderCheck, action: wire.Load): Option[Option[StoredLayout]] =

@@ -21,6 +21,7 @@ private[rules] object PersistResult extends ActionApplier[wire.Persist] {
   def apply(query: Applying, node: SignedNode, plan: LogicalPlan, action: wire.Persist): Either[Refusal, LogicalPlan] =
     for {
       target <- Target(query, node, plan, action.ref, action.columns)
+      layout = target.layout(query, node)()
       _ <- target.inOrder(query, node)
       kept = action.columns.toSet
       columns = target.columns.filter { case (digest, _) => kept(digest) }
@@ -31,7 +32,7 @@ private[rules] object PersistResult extends ActionApplier[wire.Persist] {
         columns.map(_._1),
         target.signature.conjuncts.toSet,
         action.level,
-        target.layout(query, node)().map(StoredLayout(_, -1, planned = false, single = false, Nil))
+        layout.map(StoredLayout(_, -1, planned = false, single = false, Nil))
       )
       _ = query.runtime.counters.add(Counters.persists)
       read <- ReadPersisted(query, node, action.entry, action.release, computes = true)

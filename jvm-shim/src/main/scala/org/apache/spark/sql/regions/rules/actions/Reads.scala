@@ -19,21 +19,18 @@ private[actions] final class Reads(val query: Applying, within: SignedQuery) {
   def arranged(
       node: SignedNode,
       at: SignedNode,
-      stored: Option[StoredLayout]): Either[Refusal, Option[Arranged]] = {
+      stored: Option[StoredLayout]): Either[Refusal, Option[Arranged]] =
     stored.flatMap(own.arranged(node, _)) match {
-      case None if !query.order.free(at) && !own.free(node) => Left(Refusal(Applying.rowOrder, node.operator))
-      case found =>
-        if (found.isEmpty) query.reordered = true
-        Right(found)
+      case None => reordered(node, at).map(_ => None)
+      case found => Right(found)
     }
-  }
 
   /** Another order than plain Spark's, where nobody sees it. */
   def reordered(node: SignedNode, at: SignedNode): Either[Refusal, Unit] =
-    if (query.order.freeOrSingle(at) || own.freeOrSingle(node)) {
+    if (own.settled(node)) {
       query.reordered = true
       Right(())
-    } else Left(Refusal(Applying.rowOrder, node.operator))
+    } else query.reorder(at)
 
   /** The aggregate's rows from a source that lacks those of new files, and from these. */
   def refreshed(

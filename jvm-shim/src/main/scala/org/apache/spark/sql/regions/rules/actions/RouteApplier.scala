@@ -57,7 +57,9 @@ private[rules] object RouteApplier extends ActionApplier[wire.Route] {
       val check: MaterializedRead.Check = _ => None
       def failed(refusal: Refusal): Unit =
         query.runtime.recycling.ranInSpark(query.notes.query, action.platform, refusal)
-      MaterializedRead(action.platform, node.plan.output, relation, node.plan, inputs, check, failed(_))
+      // With other sizes Spark might build a join from its other side, and compute there what raises, or no longer.
+      MaterializedRead(
+        action.platform, node.plan.output, relation, node.plan, inputs, check, failed(_), asPlain = true)
     }
 
   /** The request, with the files that the driver knows. */

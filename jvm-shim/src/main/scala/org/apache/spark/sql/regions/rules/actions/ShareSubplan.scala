@@ -11,8 +11,8 @@ private[rules] object ShareSubplan extends ActionApplier[wire.Share] {
     for {
       group <- query.repeated.find(_.nodes == action.group).toRight(Refusal("UNKNOWN_ACTION", action.kind))
       read <- group.merged.over(query.signed, node)
+      _ <- query.reorder(node)
     } yield {
-      query.reordered = true
       query.runtime.counters.add(Counters.shares)
       read
     }

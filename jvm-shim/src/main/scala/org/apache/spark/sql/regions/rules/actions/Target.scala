@@ -20,9 +20,9 @@ private[actions] final case class Target(
     if (query.reordered || query.order.any) () => None
     else frame.map(_.layout).getOrElse(query.order.later(node))
 
-  /** A wider DataFrame in the place of a node can give the node's rows in another order. */
+  /** A wider DataFrame in the place of a node can give the node's rows in another order. Asked last: others may follow in that. */
   def inOrder(query: Applying, node: SignedNode): Either[Refusal, Unit] =
-    Either.cond(frame.forall(query.order.fits(node, _)), (), Refusal(Applying.rowOrder, node.operator))
+    if (frame.forall(query.order.matches(node, _))) Right(()) else query.reorder(node)
 }
 
 private[actions] object Target {

@@ -1,0 +1,108 @@
+"""Limits and windows over results that come in another order: plain Spark's rows, read where there are no ties."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from tests.harness.session import decisions, settle, sibling
+from tests.spark.test_first_use import ANY, matched, reasons
+from tests.spark.test_same_rows import OFF, committed
+from tests.tpc.rows import difference, outcome
+
+pytestmark = pytest.mark.spark
+
+# Adaptive execution coalesces shuffles by their sizes, so that the order of rows is another one with other columns.
+ON = {**ANY, "spark.regions.recycle.rowOrder": "plain", "spark.sql.planChangeValidation": "true"}
+
+
+def numbered(frame: DataFrame, *order: object) -> DataFrame:
+    spent = frame.groupBy("k", F.substring("head", 1, 1).alias("first")).agg(F.max("id").alias("m"))
+    return spent.withColumn("n", F.row_number().over(Window.partitionBy("first").orderBy(*order)))  # type: ignore[arg-type]
+
+
+def groups(frame: DataFrame) -> DataFrame:
+    return frame.groupBy("k", F.substring("head", 1, 1).alias("first")).agg(
+        F.max("id").alias("m"), F.count("*").alias("rows")
+    )
+
+
+DETERMINED: dict[str, Callable[[DataFrame], DataFrame]] = {
+    "limit": lambda frame: groups(frame).orderBy(F.desc("m")).limit(20),
+    "limit, by an expression": lambda frame: groups(frame).orderBy(-F.col("m") * 2).limit(20).select("k", "first"),
+    "limit below a join": lambda frame: (
+        groups(frame).orderBy(F.desc("m")).limit(20).join(frame.select("k").distinct(), "k").orderBy("k", "first")
+    ),
+    "first numbers": lambda frame: numbered(frame, F.desc("m")).where("n <= 3").orderBy("first", "n"),
+    "the first": lambda frame: numbered(frame, "m").where("n = 1 AND m > 5").orderBy("first", "n"),
+    "all numbers": lambda frame: numbered(frame, "m").orderBy("n", "first"),
+    "the value before": lambda frame: (
+        groups(frame)
+        .withColumn("before", F.lag("k").over(Window.partitionBy("first").orderBy("m")))
+        .orderBy("before", F.desc("m"))
+        .limit(30)
+    ),
+}
+TIED: dict[str, Callable[[DataFrame], DataFrame]] = {
+    "limit": lambda frame: groups(frame).orderBy(F.col("k") % 7).limit(20),
+    "behind the limit": lambda frame: groups(frame).orderBy(F.floor(F.col("m") / 1_000_000)).limit(1),
+    "first numbers": lambda frame: numbered(frame, F.col("k") % 10).where("n <= 3").orderBy("first", "n"),
+    "behind the first": lambda frame: numbered(frame, F.col("m") % 1).where("n = 1").orderBy("first", "n"),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """More than the 8 MB from which on a first use is looked into."""
+    place = str(tmp_path_factory.mktemp("ties") / "t")
+    rows = sibling(spark, OFF).range(0, 140_000, 1, 2)
+    rows.selectExpr("id", "id % 1000 AS k", "sha2(cast(id AS string), 512) AS text").write.parquet(place)
+    return place
+
+
+@pytest.fixture(scope="module")
+def stored(spark: SparkSession, folder: str) -> DataFrame:
+    """A DataFrame that is stored."""
+    frame = matched(sibling(spark, ON), folder)
+    for key in ("k", "head"):
+        frame.groupBy(key).agg(F.count("*"), F.max("id"), F.max("head"), F.max("k")).orderBy(key).collect()
+        committed(frame.sparkSession)
+    assert "HELD" in reasons(frame.sparkSession, "store") + reasons(frame.sparkSession, "load")
+    return frame
+
+
+@pytest.fixture(scope="module")
+def plain(spark: SparkSession, folder: str) -> DataFrame:
+    return matched(sibling(spark, OFF), folder)
+
+
+def fallbacks(spark: SparkSession) -> list[object]:
+    settle(spark)
+    return [each["code"] for each in decisions(spark) if each["kind"] == "fallback"]
+
+
+@pytest.mark.parametrize("name", DETERMINED)
+def test_without_ties_what_is_stored_is_read(stored: DataFrame, plain: DataFrame, name: str) -> None:
+    query = DETERMINED[name](stored)
+    before, failed = committed(stored.sparkSession), fallbacks(stored.sparkSession)
+    found = outcome(query)
+    assert "TieCheck" in query._jdf.queryExecution().executedPlan().toString()
+    assert (committed(stored.sparkSession) - before).loads >= 1
+    assert fallbacks(stored.sparkSession) == failed
+    expected = outcome(DETERMINED[name](plain))
+    assert difference(expected, found) is None
+    assert difference(expected, outcome(query)) is None, "once more"
+
+
+@pytest.mark.parametrize("name", TIED)
+def test_with_ties_the_rows_are_plain_sparks(stored: DataFrame, plain: DataFrame, name: str) -> None:
+    expected = outcome(TIED[name](plain))
+    failed = fallbacks(stored.sparkSession)
+    assert difference(expected, outcome(TIED[name](stored))) is None
+    assert fallbacks(stored.sparkSession) == [*failed, "TIED"]
+    assert difference(expected, outcome(TIED[name](stored))) is None
+    assert fallbacks(stored.sparkSession) == [*failed, "TIED"], "it is not tried again"
