@@ -136,7 +136,7 @@ def test_errors_are_sparks_own(spark: SparkSession, folder: Path, text: str, ans
 def test_the_plan_above_a_part_is_plain_sparks(
     spark: SparkSession, folder: Path, plain: SparkSession, routed: SparkSession
 ) -> None:
-    # The other side of the join is not computed for rows without a partner, if the join is built from the engine's side.
+    # Built from the engine's side, the join would not compute the other one for rows without a partner.
     zeros = plain.range(0, 500, 1, 1).selectExpr("0 AS k", "cast(id + 100000 AS decimal(15,2)) AS m")
     zeros.write.mode("overwrite").parquet(str(folder / "zeros"))
     text = """SELECT * FROM (SELECT k / k AS c, try_multiply(m, 2.00BD) AS b FROM zeros) l
