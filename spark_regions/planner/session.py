@@ -93,8 +93,7 @@ class Session:
         self.worths = Worths(self.effects, prices)
         self.sweeps = Sweeps()
         self.weights = store.catalog.read(lambda connection: learned_weights(connection, machine()))
-        self._tied = store.catalog.read(tied_sorts)
-        self._divided_by = 0.0
+        self._tied, self._divided_by = tied_sorts(store.catalog), 0.0
         self._decided = 0
         self._asked: OrderedDict[int, Decide] = OrderedDict()
 
@@ -150,8 +149,7 @@ class Session:
             case told.Verified():
                 self.learning.verified(event)
             case told.Tied():
-                note = partial(had_ties, digest=event.digest, since=self.store.clock())
-                self.learning.queue.put(lambda: self.store.catalog.write(note))
+                self.learning.queue.put(partial(had_ties, self.store.catalog, event.digest, self.store.clock()))
             case told.Committed():
                 self.learning.committed(event, self._kept)
             case told.Abandoned() | told.Invalid():
@@ -247,8 +245,6 @@ class Session:
 
     def _answer(self, actions: Iterable[wire.Action], declines: Iterable[Decline]) -> Decision:
         told_of = tuple(NodeDecline(d.node, d.code, d.detail) for d in list(declines)[:MAX_DECLINES])
-        weights = self.weights
-        if weights is not None and weights.fitted == self._divided_by:
-            weights = None
+        weights = self.weights if self.weights and self.weights.fitted != self._divided_by else None
         tied, self._tied = self._tied, ()
         return Decision(tuple(actions), told_of, tuple(self.store.take_sweep()), weights=weights, tied=tied)

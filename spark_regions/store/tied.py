@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from spark_regions.store.catalog import Catalog
 from spark_regions.store.schema import TIED
 
 MOST = 10_000
 
 
-def tied_sorts(connection: sa.Connection) -> tuple[str, ...]:
+def tied_sorts(catalog: Catalog) -> tuple[str, ...]:
     """Their digests, the newest first."""
-    return tuple(connection.scalars(sa.select(TIED.c.digest).order_by(TIED.c.since.desc()).limit(MOST)))
+    query = sa.select(TIED.c.digest).order_by(TIED.c.since.desc()).limit(MOST)
+    return catalog.read(lambda connection: tuple(connection.scalars(query)))
 
 
-def had_ties(connection: sa.Connection, digest: str, since: float) -> None:
+def had_ties(catalog: Catalog, digest: str, since: float) -> None:
     """:param since: seconds since 1970"""
-    connection.execute(sa.delete(TIED).where(TIED.c.digest == digest))
-    connection.execute(sa.insert(TIED).values(digest=digest, since=since))
+
+    def write(connection: sa.Connection) -> None:
+        connection.execute(sa.delete(TIED).where(TIED.c.digest == digest))
+        connection.execute(sa.insert(TIED).values(digest=digest, since=since))
+
+    catalog.write(write)

@@ -177,6 +177,8 @@ def test_a_limit_among_equal_keys_runs_in_spark(spark: SparkSession, plain: Spar
     before, failed = routes(spark), len(fallbacks(spark))
     assert routed.sql(text).collect() == plain.sql(text).collect()
     assert (routes(spark) - before, fallbacks(spark)[failed:]) == (1, ["TIED"])
+    assert routed.sql(text).collect() == plain.sql(text).collect()
+    assert fallbacks(spark)[failed:] == ["TIED"], "it is not tried again"
 
 
 def test_every_way_to_ask_for_the_rows(plain: SparkSession, routed: SparkSession, spark: SparkSession) -> None:

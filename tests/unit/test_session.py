@@ -383,6 +383,17 @@ def test_a_difference_switches_a_lineage_off_at_once_and_for_good(session):
     assert session.store.catalog.read(listed) == [each for each in off if each.lineage != TOP["lineage"]]
 
 
+def test_sorts_with_ties_are_told_to_the_next_application_once(session):
+    assert session.decide(decide(report(), 1)).get("tied", []) == []
+    for digest in ("a" * 32, "b" * 32, "a" * 32):
+        session.observe({"type": "tied", "digest": digest, "query": 1})
+    session.settle(5.0)
+    run = session.store.begin("app-2", "job")
+    following = PatientSession(session.store, OperatorGraph(session.store.catalog, run, session.graph.location), run, Counters())
+    assert sorted(following.decide(decide(report(), 1))["tied"]) == ["a" * 32, "b" * 32]
+    assert following.decide(decide(report(), 2)).get("tied", []) == []
+
+
 def test_a_pair_is_a_warm_plain_run_and_a_measured_choice(session):
     stored_once(session)
     session.decide(decide(report(), 3, top=TOP, confs={"verify": 1.0}))

@@ -127,16 +127,14 @@ final class Recycling(
     if (reason.code != "INPUT_CHANGED") tell(wire.Invalid(entry, query, reason.code, reason.detail))
   }
 
-  /** An engine gave no rows for a part of a query. */
-  def ranInSpark(query: Long, platform: String, reason: Refusal): Unit = {
+  /** An engine gave no rows for a part of a query, or what was computed from stored ones has ties. */
+  def ranInSpark(query: Long, by: String, reason: Refusal): Unit = {
     counters.add(Counters.fallbacks)
-    note(query, "fallback", "", reason.code, s"$platform: ${reason.detail}")
+    note(query, "fallback", "", reason.code, s"$by: ${reason.detail}")
   }
 
-  /** Rows are equal in the keys of a sort, so that the order of what was read would be seen. */
-  def tied(query: Long, digest: String, reason: Refusal): Unit = {
-    counters.add(Counters.fallbacks)
-    note(query, "fallback", "", reason.code, reason.detail)
+  /** Rows are equal in the keys of a sort, so that another order than plain Spark's would be seen. */
+  def tied(query: Long, digest: String): Unit = {
     ties.add(Seq(digest))
     planner.observe(wire.Tied(digest, query))
   }

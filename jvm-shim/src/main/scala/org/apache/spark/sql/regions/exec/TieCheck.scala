@@ -109,7 +109,8 @@ private[regions] final case class TieCheckExec(
 
   private def replaced(): SparkPlan = {
     val refusal = Refusal("TIED", keys.map(_.sql).mkString(", "))
-    logWarning(s"Rows are equal in ${refusal.detail}: which of them come first is plain Spark's to say; computing them again")
+    logWarning(
+      s"Rows are equal in ${refusal.detail}: which of them come first is plain Spark's to say; computing them again")
     node.onTies(refusal)
     session.withActive {
       val found = MaterializedRead.adaptive(session, node.original)

@@ -16,7 +16,11 @@ import org.apache.spark.sql.regions.exec.{TieCheck, Ties}
  * @param top the node that a check is put under
  * @param digest of the sort: by names, so that it stays the same when files change
  */
-private[rules] final case class TiePlace(top: SignedNode, groups: Seq[Attribute], keys: Seq[SortOrder], digest: String) {
+private[rules] final case class TiePlace(
+    top: SignedNode,
+    groups: Seq[Attribute],
+    keys: Seq[SortOrder],
+    digest: String) {
 
   /** @param plan the place with other rows below; None where it has not the form any more that it had */
   def over(plan: LogicalPlan, found: Ties, onTies: Refusal => Unit): Option[LogicalPlan] = (plan, top.plan) match {
@@ -65,10 +69,11 @@ private[rules] object TiePlace {
     case window @ Window(calls, groups, keys, _, _)
         if groups.nonEmpty && keys.nonEmpty && calls.forall(_.deterministic) && keys.forall(key =>
           key.child.isInstanceOf[Attribute]) && groups.forall(_.isInstanceOf[Attribute]) =>
-      val top = parent.filter(_.plan match {
-        case Filter(condition, below) => below.eq(window) && condition.deterministic
-        case _ => false
-      }).getOrElse(node)
+      val top = parent.filter(
+        _.plan match {
+          case Filter(condition, below) => below.eq(window) && condition.deterministic
+          case _ => false
+        }).getOrElse(node)
       val by = groups.collect { case a: Attribute => a }
       Some(TiePlace(top, by, keys, digest(by.map(SortOrder(_, Ascending)) ++ keys, window)))
     case _ => None
@@ -93,9 +98,10 @@ private[rules] object TiePlace {
     }.minByOption(_._2)
   }
 
-  def rowNumbers(window: Window): AttributeSet = AttributeSet(window.windowExpressions.collect {
-    case a @ Alias(WindowExpression(_: RowNumber, _), _) => a.toAttribute
-  })
+  def rowNumbers(window: Window): AttributeSet = AttributeSet(
+    window.windowExpressions.collect {
+      case a @ Alias(WindowExpression(_: RowNumber, _), _) => a.toAttribute
+    })
 
   /** No two rows are equal in these. */
   def unique(plan: LogicalPlan): Seq[AttributeSet] = plan match {
@@ -145,7 +151,8 @@ private object Limits {
   def apply(count: Int, plan: LogicalPlan): LogicalPlan = Limit(Literal(count), plan)
 
   def unapply(plan: LogicalPlan): Option[(Int, LogicalPlan)] = plan match {
-    case GlobalLimit(IntegerLiteral(most), LocalLimit(IntegerLiteral(same), child)) if most == same => Some((most, child))
+    case GlobalLimit(IntegerLiteral(most), LocalLimit(IntegerLiteral(same), child)) if most == same =>
+      Some((most, child))
     case _ => None
   }
 }

@@ -76,8 +76,11 @@ private[rules] final class Applying(
 
   /** Where the check cannot be made, nothing below is rewritten. */
   private def checked(node: SignedNode, plan: LogicalPlan): LogicalPlan = checks.get(node.id).fold(plan) { place =>
-    val recycling = runtime.recycling
-    place.over(plan, recycling.ties, recycling.tied(notes.query, place.digest, _)).getOrElse(node.plan)
+    def tied(refusal: Refusal): Unit = {
+      runtime.recycling.ranInSpark(notes.query, "a tie check", refusal)
+      runtime.recycling.tied(notes.query, place.digest)
+    }
+    place.over(plan, runtime.recycling.ties, tied).getOrElse(node.plan)
   }
 
   private def below(node: SignedNode): LogicalPlan = {

@@ -15,7 +15,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan}
 import org.apache.spark.sql.regions.{Counters, Refusal, RegionsConf, SignedNode, wire}
 import org.apache.spark.sql.regions.exec.{EngineRelation, EngineStatement, MaterializedRead}
 import org.apache.spark.sql.regions.platforms.{Asked, TypedPlan}
-import org.apache.spark.sql.regions.rules.{OrderCheck, SharedPoint}
+import org.apache.spark.sql.regions.rules.{Digest, OrderCheck, SharedPoint}
 import org.apache.spark.sql.types._
 
 /** A statement of another engine in the place of the node and of all that is below it. */
@@ -27,7 +27,10 @@ private[rules] object RouteApplier extends ActionApplier[wire.Route] {
       node: SignedNode,
       action: wire.Route,
       shared: Seq[SharedPoint],
-      again: Boolean): Option[String] = Option.unless(check.order.unread(node))(action.platform)
+      again: Boolean): Option[String] = {
+    val tied = check.runtime.recycling.ties.contains(digest(action))
+    Option.when(tied || !check.order.unread(node))(action.platform)
+  }
 
   def apply(query: Applying, node: SignedNode, plan: LogicalPlan, action: wire.Route): Either[Refusal, LogicalPlan] =
     for {
@@ -55,12 +58,18 @@ private[rules] object RouteApplier extends ActionApplier[wire.Route] {
         action.limit)
       // Whether it can be used turns out when it is asked.
       val check: MaterializedRead.Check = _ => None
-      def failed(refusal: Refusal): Unit =
-        query.runtime.recycling.ranInSpark(query.notes.query, action.platform, refusal)
+      def failed(refusal: Refusal): Unit = {
+        val recycling = query.runtime.recycling
+        recycling.ranInSpark(query.notes.query, action.platform, refusal)
+        if (refusal.code == "TIED") recycling.tied(query.notes.query, digest(action))
+      }
       // With other sizes Spark might build a join from its other side, and compute there what raises, or no longer.
       MaterializedRead(
         action.platform, node.plan.output, relation, node.plan, inputs, check, failed(_), asPlain = true)
     }
+
+  /** Of the same statement over other files, too: where rows were ties, it is likely that some are again. */
+  private def digest(action: wire.Route): String = Digest("statement", action.sql)
 
   /** The request, with the files that the driver knows. */
   private def statement(query: Applying, action: wire.Route): Either[Refusal, wire.RunStatement] = {
