@@ -389,7 +389,9 @@ def test_sorts_with_ties_are_told_to_the_next_application_once(session):
         session.observe({"type": "tied", "digest": digest, "query": 1})
     session.settle(5.0)
     run = session.store.begin("app-2", "job")
-    following = PatientSession(session.store, OperatorGraph(session.store.catalog, run, session.graph.location), run, Counters())
+    following = PatientSession(
+        session.store, OperatorGraph(session.store.catalog, run, session.graph.location), run, Counters()
+    )
     assert sorted(following.decide(decide(report(), 1))["tied"]) == ["a" * 32, "b" * 32]
     assert following.decide(decide(report(), 2)).get("tied", []) == []
 
