@@ -33,6 +33,9 @@ def groups(frame: DataFrame) -> DataFrame:
 DETERMINED: dict[str, Callable[[DataFrame], DataFrame]] = {
     "limit": lambda frame: groups(frame).orderBy(F.desc("m")).limit(20),
     "limit, by an expression": lambda frame: groups(frame).orderBy(-F.col("m") * 2).limit(20).select("k", "first"),
+    "a limit behind which a row raises": lambda frame: (
+        frame.withColumn("m", F.col("id") * 2).orderBy("m").limit(5).select(1 / (F.col("id") - 5), "head")
+    ),
     "limit below a join": lambda frame: (
         groups(frame).orderBy(F.desc("m")).limit(20).join(frame.select("k").distinct(), "k").orderBy("k", "first")
     ),

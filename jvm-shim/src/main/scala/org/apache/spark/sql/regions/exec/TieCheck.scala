@@ -67,6 +67,8 @@ private[regions] final case class TieCheckExec(
     Seq(if (groups.isEmpty) AllTuples else ClusteredDistribution(groups))
   override def requiredChildOrdering: Seq[Seq[SortOrder]] = Seq(sorted)
 
+  // A limit is small. What a window has does not take the place of what the user keeps in memory.
+  private def level: StorageLevel = if (groups.isEmpty) StorageLevel.MEMORY_AND_DISK else StorageLevel.DISK_ONLY
   private def sorted: Seq[SortOrder] = groups.map(SortOrder(_, Ascending)) ++ keys
   override protected def stringArgs: Iterator[Any] = Iterator(groups, keys)
   override def doCanonicalize(): SparkPlan = TieCheckExec(
@@ -95,7 +97,7 @@ private[regions] final case class TieCheckExec(
   private def checked(): Option[RDD[InternalRow]] = {
     val (sorted, columns) = (this.sorted, output)
     val packed = child.execute().mapPartitions(in => new Neighbours(sorted, columns).packed(in))
-      .setName("spark_regions tie check").persist(StorageLevel.MEMORY_AND_DISK)
+      .setName("spark_regions tie check").persist(level)
     val tied = sparkContext.runJob(packed, (batches: Iterator[SortedRows]) => batches.exists(_.tied)).contains(true)
     if (tied) {
       packed.unpersist()

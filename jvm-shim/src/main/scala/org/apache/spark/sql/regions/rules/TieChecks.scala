@@ -24,10 +24,11 @@ private[rules] final case class TiePlace(
 
   /** @param plan the place with other rows below; None where it has not the form any more that it had */
   def over(plan: LogicalPlan, found: Ties, onTies: Refusal => Unit): Option[LogicalPlan] = (plan, top.plan) match {
+    // What is computed of the rows that a limit takes is not computed of the row behind them, which may raise.
+    case (Limits(count, Project(list, below)), Limits(_, Project(_, before))) if below.output == before.output =>
+      Some(Project(list, limited(count, below, before, found, onTies)))
     case (Limits(count, below), Limits(_, before)) if below.output == before.output =>
-      val (Seq(wide, original), sorted) = TiePlace.withKeys(Seq(below, before), keys)
-      val check = TieCheck(Limits(count + 1, wide), Limits(count, original), Nil, sorted, found, onTies)
-      Some(Limits(count, if (wide eq below) check else Project(below.output, check)))
+      Some(limited(count, below, before, found, onTies))
     case (Filter(condition, window), filter: Filter) if window.output == filter.child.output =>
       val more = TiePlace.numbered(filter).fold(window) { case (number, most) =>
         Filter(LessThanOrEqual(number, Literal(most + 1)), window)
@@ -36,6 +37,24 @@ private[rules] final case class TiePlace(
     case (window, original: Window) if window.output == original.output =>
       Some(TieCheck(window, original, groups, keys, found, onTies))
     case _ => None
+  }
+
+  /** The first rows of a sort, or of what was put around one. */
+  private def limited(
+      count: Int,
+      sort: LogicalPlan,
+      before: LogicalPlan,
+      found: Ties,
+      onTies: Refusal => Unit): LogicalPlan = {
+    val columns: Seq[NamedExpression] = keys.map(_.child).map {
+      case a: Attribute => a
+      case other => Alias(other, "key")()
+    }
+    val more = columns.filterNot(column => sort.outputSet.contains(column.toAttribute))
+    val sorted = keys.zip(columns).map { case (key, column) => key.copy(child = column.toAttribute) }
+    def wide(plan: LogicalPlan): LogicalPlan = if (more.isEmpty) plan else Project(plan.output ++ more, plan)
+    val check = TieCheck(Limits(count + 1, wide(sort)), Limits(count, wide(before)), Nil, sorted, found, onTies)
+    Limits(count, if (more.isEmpty) check else Project(sort.output, check))
   }
 }
 
@@ -51,31 +70,28 @@ private[rules] object TiePlace {
   /** @param above the node's ancestors, from its parent on */
   def limit(sort: SignedNode, above: Iterator[SignedNode]): Option[TiePlace] = sort.plan match {
     case Sort(keys, true, _, _) =>
-      val top = above.dropWhile(_.plan.isInstanceOf[Project]).sliding(2).nextOption().collect {
-        case Seq(_, top) => top
+      def taken(plan: LogicalPlan): Boolean = plan match {
+        case Limits(count, Project(_, below)) => count > 0 && count <= most && (below eq sort.plan)
+        case Limits(count, below) => count > 0 && count <= most && (below eq sort.plan)
+        case _ => false
       }
-      top.flatMap { node =>
-        node.plan match {
-          case Limits(count, below) if count > 0 && count <= most && over(below, sort.plan) =>
-            Some(TiePlace(node, Nil, keys, digest(keys, sort.plan)))
-          case _ => None
-        }
-      }
+      // A projection, and the local limit below the global one.
+      above.take(3).find(node => taken(node.plan)).map(TiePlace(_, Nil, keys, digest(keys, sort.plan)))
     case _ => None
   }
 
   /** @param parent of the window */
   def window(node: SignedNode, parent: Option[SignedNode]): Option[TiePlace] = node.plan match {
     case window @ Window(calls, groups, keys, _, _)
-        if groups.nonEmpty && keys.nonEmpty && calls.forall(_.deterministic) && keys.forall(key =>
-          key.child.isInstanceOf[Attribute]) && groups.forall(_.isInstanceOf[Attribute]) =>
-      val top = parent.filter(
-        _.plan match {
-          case Filter(condition, below) => below.eq(window) && condition.deterministic
-          case _ => false
-        }).getOrElse(node)
+        if groups.nonEmpty && keys.nonEmpty && (groups ++ keys.map(_.child)).forall(_.isInstanceOf[Attribute]) &&
+          calls.forall(call => call.deterministic && !call.exists(_.isInstanceOf[UserDefinedExpression])) =>
       val by = groups.collect { case a: Attribute => a }
-      Some(TiePlace(top, by, keys, digest(by.map(SortOrder(_, Ascending)) ++ keys, window)))
+      def at(top: SignedNode) = Some(TiePlace(top, by, keys, digest(by.map(SortOrder(_, Ascending)) ++ keys, window)))
+      parent.map(above => above -> above.plan) match {
+        // It is asked of more rows than in plain Spark, which may have taken the first of each group already.
+        case Some((above, Filter(condition, _))) => if (TotalExpressions(condition)) at(above) else None
+        case _ => at(node)
+      }
     case _ => None
   }
 
@@ -112,31 +128,6 @@ private[rules] object TiePlace {
     case window @ Window(_, groups, _, _, _) if groups.forall(_.isInstanceOf[Attribute]) =>
       rowNumbers(window).toSeq.map(number => AttributeSet(groups.flatMap(_.references) :+ number))
     case _ => Nil
-  }
-
-  @annotation.tailrec
-  private def over(plan: LogicalPlan, sort: LogicalPlan): Boolean = plan match {
-    case Project(list, child) if list.forall(_.deterministic) => over(child, sort)
-    case other => other eq sort
-  }
-
-  /** Plans of the same columns, with a column for each key; the plans themselves where they have them. */
-  private def withKeys(plans: Seq[LogicalPlan], keys: Seq[SortOrder]): (Seq[LogicalPlan], Seq[SortOrder]) = {
-    val known = plans.head.outputSet
-    val columns: Seq[NamedExpression] = keys.map(_.child).map {
-      case a: Attribute => a
-      case other => Alias(other, "key")()
-    }
-    val more = columns.filterNot(column => known.contains(column.toAttribute)).distinctBy(_.exprId)
-    val sorted = keys.zip(columns).map { case (key, column) => key.copy(child = column.toAttribute) }
-    if (more.isEmpty) (plans, sorted)
-    else
-      (
-        plans.map {
-          case Project(list, below) => Project(list ++ more, below)
-          case other => Project(other.output ++ more, other)
-        },
-        sorted)
   }
 
   private def digest(keys: Seq[SortOrder], plan: LogicalPlan): String = {
