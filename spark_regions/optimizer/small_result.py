@@ -39,7 +39,9 @@ def small_result(question: Question, draft: Draft) -> Draft:
     top = plan.nodes[number].signature
     if top is None or number in plan.under(acted):
         return draft
-    if any(variant.executions for variant in question.view.variants.get(top.lineage, ())):
+    # What is known of it is known of its rows: other values of the same groups are new.
+    known = question.view.variants.get(top.lineage, ())
+    if any(variant.executions and {*top.columns} <= {*variant.columns} for variant in known):
         return draft
     in_memory = number in ancestry(plan, acted) or not _much_work(question, number)
     found = replace(
