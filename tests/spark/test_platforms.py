@@ -171,14 +171,29 @@ def test_what_sees_the_order_of_rows_above_a_part_is_left_to_spark(
     assert listed(routed) == listed(plain)
 
 
-def test_a_limit_among_equal_keys_runs_in_spark(spark: SparkSession, plain: SparkSession, routed: SparkSession) -> None:
-    """Of one file: where several tasks sort, plain Spark itself gives now this row and now that one."""
-    text = "SELECT k, name FROM names ORDER BY k LIMIT 3"
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT k, name FROM names ORDER BY k LIMIT 3",
+        "SELECT k, name FROM names ORDER BY k LIMIT 4",
+        "SELECT k, name FROM names ORDER BY k",
+    ],
+)
+def test_rows_with_equal_keys_are_sparks(
+    spark: SparkSession, plain: SparkSession, routed: SparkSession, text: str
+) -> None:
     before, failed = routes(spark), len(fallbacks(spark))
     assert routed.sql(text).collect() == plain.sql(text).collect()
     assert (routes(spark) - before, fallbacks(spark)[failed:]) == (1, ["TIED"])
     assert routed.sql(text).collect() == plain.sql(text).collect()
     assert fallbacks(spark)[failed:] == ["TIED"], "it is not tried again"
+
+
+def test_equal_rows_may_change_places(spark: SparkSession, plain: SparkSession, routed: SparkSession) -> None:
+    text = "SELECT k FROM (SELECT k, name FROM names WHERE name < 'd') ORDER BY k + 0 LIMIT 4"
+    before, failed = routes(spark), len(fallbacks(spark))
+    assert routed.sql(text).collect() == plain.sql(text).collect()
+    assert (routes(spark) - before, len(fallbacks(spark))) == (1, failed)
 
 
 def test_every_way_to_ask_for_the_rows(plain: SparkSession, routed: SparkSession, spark: SparkSession) -> None:

@@ -111,7 +111,8 @@ class Statements:
         if rows.order and rows.raising:
             rows = rows.materialized(f"x{number}")
         names = [column(each.attribute) if each.attribute else f"f{at}" for at, each in enumerate(columns)]
-        sql = final(rows, names, limit)
+        tied = limit is not None or bool(rows.order) and not rows.determined
+        sql = final(rows, names, limit, tied)
         if rows.shared:
             sql = f"WITH {', '.join(f'{name} AS MATERIALIZED ({each})' for name, each in rows.shared.items())} {sql}"
         inside = self._inside[number]
@@ -123,7 +124,7 @@ class Statements:
             inside,
             finish,
             limit,
-            tied=limit is not None,
+            tied=tied,
             ordered=bool(rows.order) or frozenset() in rows.unique,
             disabled=SKIPPING if rows.raises else (),
             zone=self.plan.zone if zoned or "TIMESTAMPTZ" in sql else "",
@@ -197,21 +198,24 @@ def _read(plan: TypedPlan) -> Iterator[str]:
             yield from (each.id for child in node.children for each in outputs.get(child, ()))
 
 
-def final(rows: Rows, names: Sequence[str], limit: int | None) -> str:
+def final(rows: Rows, names: Sequence[str], limit: int | None, tied: bool) -> str:
     """The outermost SELECT, with the order.
 
-    Where rows at a limit can have the same sort keys, there is a row more, and a column more that tells of each row
-    whether the next one has the same keys: Spark may then have another row at the end.
+    Where rows can have the same sort keys, there is a column more that tells of each row whether the next one has the
+    same keys and other values: Spark may have them the other way round. At a limit there is a row more, too, and its
+    keys alone are compared: Spark may have another row at the end.
 
-    Worked example, by the first column: (1, a), (2, b), (2, c) with limit 2 come with false, true, false.
+    Worked example, by the first column: (1, a), (1, a), (2, b), (2, c) with limit 3 come with false, false, true, false.
     """
     listed = ", ".join(names)
     terms = ", ".join(each.term for each in rows.order)
-    if limit is None:
+    if not tied:
         return f"SELECT {listed} FROM {rows.source}{f' ORDER BY {terms}' if terms else ''}"
-    first = f"SELECT * FROM {rows.source} ORDER BY {terms} LIMIT {limit + 1}"
-    numbered = f"SELECT *, row_number() OVER (ORDER BY {terms}) AS n FROM ({first})"
+    source = rows.source if limit is None else f"(SELECT * FROM {rows.source} ORDER BY {terms} LIMIT {limit + 1})"
+    numbered = f"SELECT *, row_number() OVER (ORDER BY {terms}) AS n FROM {source}"
     same = [f"{each.column} IS NOT DISTINCT FROM lead({each.column}) OVER w" for each in rows.order]
-    tied = f"coalesce(lead(true) OVER w, false) AND {' AND '.join(same)}"
-    compared = f"SELECT {listed}, n, {tied} AS tied FROM ({numbered}) WINDOW w AS (ORDER BY n)"
+    other = [f"{name} IS DISTINCT FROM lead({name}) OVER w" for name in names]
+    other += [] if limit is None else [f"n = {limit}"]
+    equal = f"coalesce(lead(true) OVER w, false) AND {' AND '.join(same)} AND ({' OR '.join(other)})"
+    compared = f"SELECT {listed}, n, {equal} AS tied FROM ({numbered}) WINDOW w AS (ORDER BY n)"
     return f"SELECT {listed}, tied FROM ({compared}) ORDER BY n"

@@ -8,7 +8,7 @@ import org.apache.spark.sql.types.StructType
  *
  * @param query number of the plan that `node` is of
  * @param schema of its result
- * @param tied whether its last column tells of each row if the next one has the same sort keys
+ * @param tied whether its last column tells of each row if Spark may have the next one in its place
  * @param limit how many of its rows count; there may be one more, to be compared with
  */
 private[regions] final case class Asked(
@@ -54,15 +54,9 @@ private[regions] final class Engines(client: EngineClient) {
 private object Engines {
   private def counted(rows: EngineRows, of: Asked): Long = math.min(rows.rows, of.limit.getOrElse(Long.MaxValue))
 
-  /**
-   * Whether Spark may have another row at the end. Rows with equal keys may change places within the result: the query's order
-   * leaves that open.
-   */
-  private def tied(rows: EngineRows, of: Asked): Boolean = of.tied && of.limit.exists { limit =>
-    rows.rows > limit && limit > 0 && {
-      val flag = rows.schema.size - 1
-      val flags = EngineRows.decode(rows.batches.iterator, rows.schema).map(_.getBoolean(flag)).toVector
-      flags((limit - 1).toInt)
-    }
+  /** Whether Spark may have another row at the end, or rows with equal keys the other way round. */
+  private def tied(rows: EngineRows, of: Asked): Boolean = of.tied && {
+    val flag = rows.schema.size - 1
+    EngineRows.decode(rows.batches.iterator, rows.schema).take(counted(rows, of).toInt).exists(_.getBoolean(flag))
   }
 }
