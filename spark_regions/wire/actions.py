@@ -140,8 +140,8 @@ class FinishedFunction(Record, frozen=True):
 class Route(Record, frozen=True, tag="route", tag_field="kind"):
     """Run a statement of another engine in a node's place.
 
-    Its first columns are those of `columns`; with `tied`, one more tells of each row whether Spark may have the next one
-    in its place. With `limit` there may be one row more than that, which is there to be compared with.
+    Its first columns are those of `columns`; with `tied`, one more tells of each row whether Spark may have the
+    next one in its place. With `limit` there may be one row more than that, which is there to be compared with.
 
     :param tables: what it reads
     :param finish: of an aggregate whose result expressions Spark computes: the columns are its keys, then these

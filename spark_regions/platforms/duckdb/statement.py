@@ -111,7 +111,7 @@ class Statements:
         if rows.order and rows.raising:
             rows = rows.materialized(f"x{number}")
         names = [column(each.attribute) if each.attribute else f"f{at}" for at, each in enumerate(columns)]
-        tied = limit is not None or bool(rows.order) and not rows.determined
+        tied = limit is not None or (bool(rows.order) and not rows.determined)
         sql = final(rows, names, limit, tied)
         if rows.shared:
             sql = f"WITH {', '.join(f'{name} AS MATERIALIZED ({each})' for name, each in rows.shared.items())} {sql}"
@@ -205,7 +205,7 @@ def final(rows: Rows, names: Sequence[str], limit: int | None, tied: bool) -> st
     same keys and other values: Spark may have them the other way round. At a limit there is a row more, too, and its
     keys alone are compared: Spark may have another row at the end.
 
-    Worked example, by the first column: (1, a), (1, a), (2, b), (2, c) with limit 3 come with false, false, true, false.
+    Worked example, by the first column: (1, a), (1, a), (2, b), (2, c) with limit 3 have false, false, true, false.
     """
     listed = ", ".join(names)
     terms = ", ".join(each.term for each in rows.order)
