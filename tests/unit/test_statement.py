@@ -333,8 +333,9 @@ def test_the_top_rows_with_what_decides_about_ties():
 def test_rows_in_order():
     plan = (node(0, "Sort", (1,), (K, V, S), order=(key(V, ascending=False, nulls_first=False),), whole=True), scan(1))
     found = statements(*plan).cut(0)
-    assert (found.limit, found.tied, found.ordered) == (None, False, True)
-    assert [v for _, v, _ in run(found, *plan)] == [20, 20, 10, 5, 5, None]
+    assert (found.limit, found.tied, found.ordered) == (None, True, True)
+    assert [v for _, v, _, _ in run(found, *plan)] == [20, 20, 10, 5, 5, None]
+    assert [tied for *_, tied in run(found, *plan)] == [True, False, False, False, False, False]
 
 
 def test_rows_that_are_told_apart_by_their_keys_have_no_ties():
@@ -380,7 +381,7 @@ def test_by_floating_point_keys_nothing_is_grouped_and_zeros_of_both_signs_are_s
     data = scan(1, "orders", x)
     found = statements(node(0, "Sort", (1,), (x,), order=(key(x),), whole=True), data).cut(0)
     assert "CASE WHEN c1 = 0 THEN CAST(0 AS DOUBLE) ELSE c1 END AS k0_0" in found.sql
-    assert found.sql.startswith("SELECT c1 FROM") and " ORDER BY k0_0 " in found.sql
+    assert found.sql.startswith("SELECT c1, tied FROM") and " ORDER BY k0_0 " in found.sql
     assert refused(node(0, "Aggregate", (1,), (x,), keys=(ref(x),), expressions=(ref(x),)), data) == "FLOAT_KEY"
 
 
