@@ -127,11 +127,11 @@ def write_batch(connection: sa.Connection, batch: Batch, run: int) -> None:
     write_steps(connection, run, batch.steps)
     for table, bodies in ((STAGE, batch.stages), (STAGE_KEYS, batch.stage_keys)):
         for (shape, lineage), body in bodies.items():
-            _upsert(connection, table, {"shape": shape, "lineage": lineage}, {"body": body, "last": now})
+            upsert(connection, table, {"shape": shape, "lineage": lineage}, {"body": body, "last": now})
     for shape, body in batch.timed.items():
-        _upsert(connection, TIMED_STAGE, {"machine": machine(), "shape": shape}, {"body": body, "last": now})
+        upsert(connection, TIMED_STAGE, {"machine": machine(), "shape": shape}, {"body": body, "last": now})
     for (location, name), value in batch.calibration.items():
-        _upsert(connection, CALIBRATION, {"location": location, "name": name}, {"value": value, "updated": now})
+        upsert(connection, CALIBRATION, {"location": location, "name": name}, {"value": value, "updated": now})
     if batch.queries:
         connection.execute(sa.update(RUN).where(RUN.c.id == run).values(queries=RUN.c.queries + batch.queries))
 
@@ -221,7 +221,7 @@ def _write_edges(connection: sa.Connection, edges: Mapping[tuple[str, str], int]
         )
 
 
-def _upsert(connection: sa.Connection, table: sa.Table, key: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+def upsert(connection: sa.Connection, table: sa.Table, key: Mapping[str, Any], values: Mapping[str, Any]) -> None:
     where = [table.c[name] == value for name, value in key.items()]
     if not connection.execute(sa.update(table).where(*where).values(**values)).rowcount:
         connection.execute(sa.insert(table).values(**key, **values))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from spark_regions.store.catalog import Catalog
+from spark_regions.store.graph import upsert
 from spark_regions.store.schema import TIED
 
 MOST = 10_000
@@ -18,9 +19,4 @@ def tied_sorts(catalog: Catalog) -> tuple[str, ...]:
 
 def had_ties(catalog: Catalog, digest: str, since: float) -> None:
     """:param since: seconds since 1970"""
-
-    def write(connection: sa.Connection) -> None:
-        connection.execute(sa.delete(TIED).where(TIED.c.digest == digest))
-        connection.execute(sa.insert(TIED).values(digest=digest, since=since))
-
-    catalog.write(write)
+    catalog.write(lambda connection: upsert(connection, TIED, {"digest": digest}, {"since": since}))

@@ -49,8 +49,7 @@ case class RegionsStrategy(session: SparkSession) extends SparkStrategy {
       val same = projects.size == output.size && projects.zip(output).forall { case (p, a) => p == a }
       (if (same) filtered else ProjectExec(projects, filtered)) :: Nil
 
-    case check: TieCheck =>
-      TieCheckExec(planLater(check.child), check.groups, check.keys, check, check.found) :: Nil
+    case check: TieCheck => TieCheckExec(planLater(check.child), check.groups, check.keys, check) :: Nil
 
     case HeldRows(child) => planLater(child) :: Nil
 

@@ -1,6 +1,5 @@
 package org.apache.spark.sql.regions.exec
 
-import java.util.Collections
 import java.util.concurrent.{ConcurrentHashMap, ConcurrentLinkedQueue}
 
 import scala.jdk.CollectionConverters._
@@ -53,8 +52,7 @@ private[regions] final case class TieCheckExec(
     child: SparkPlan,
     groups: Seq[Attribute],
     keys: Seq[SortOrder],
-    @transient node: TieCheck,
-    @transient ties: Ties)
+    @transient node: TieCheck)
     extends UnaryExecNode with Logging {
   override def output: Seq[Attribute] = child.output
 
@@ -73,7 +71,7 @@ private[regions] final case class TieCheckExec(
   override protected def stringArgs: Iterator[Any] = Iterator(groups, keys)
   override def doCanonicalize(): SparkPlan = TieCheckExec(
     child.canonicalized, groups.map(QueryPlan.normalizeExpressions(_, child.output)),
-    keys.map(QueryPlan.normalizeExpressions(_, child.output)), null, null)
+    keys.map(QueryPlan.normalizeExpressions(_, child.output)), null)
 
   @transient private var rows: RecheckedRDD[InternalRow] = _
   @transient private var plain: Option[SparkPlan] = None
@@ -103,7 +101,7 @@ private[regions] final case class TieCheckExec(
       packed.unpersist()
       None
     } else {
-      ties.hold(sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY), packed)
+      node.found.hold(sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY), packed)
       val fields = output.size
       Some(packed.mapPartitions(_.flatMap(batch => PackedRows.iterator(batch.rows, fields))))
     }
@@ -177,6 +175,5 @@ private[regions] final class Ties {
 
   /** The execution is over. Without rows to read, they would be computed again. */
   def release(execution: Long): Unit =
-    Option(held.remove(execution)).fold(Collections.emptyList[RDD[_]]: java.util.Collection[RDD[_]])(q => q)
-      .forEach(rows => rows.unpersist(): Unit)
+    Option(held.remove(execution)).foreach(_.forEach(rows => rows.unpersist(): Unit))
 }

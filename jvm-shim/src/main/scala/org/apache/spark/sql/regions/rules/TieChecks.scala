@@ -58,11 +58,7 @@ private[rules] final case class TiePlace(
   }
 }
 
-private[rules] object TiePlace {
-  private object Conjuncts extends PredicateHelper {
-    override def splitConjunctivePredicates(condition: Expression): Seq[Expression] =
-      super.splitConjunctivePredicates(condition)
-  }
+private[rules] object TiePlace extends PredicateHelper {
 
   /** Rows that are held while they are compared; most limits are much smaller. */
   private val most = 100000
@@ -103,7 +99,7 @@ private[rules] object TiePlace {
     }
     def up(number: Attribute, most: Int): Option[(Attribute, Int)] =
       Option.when(numbers.contains(number) && most >= 0 && most < Int.MaxValue - 1)(number -> most)
-    Conjuncts.splitConjunctivePredicates(filter.condition).flatMap {
+    splitConjunctivePredicates(filter.condition).flatMap {
       case LessThanOrEqual(a: Attribute, IntegerLiteral(k)) => up(a, k)
       case GreaterThanOrEqual(IntegerLiteral(k), a: Attribute) => up(a, k)
       case LessThan(a: Attribute, IntegerLiteral(k)) => up(a, k - 1)

@@ -22,7 +22,8 @@ private[actions] final case class Target(
 
   /** A wider DataFrame in the place of a node can give the node's rows in another order. Asked last: others may follow in that. */
   def inOrder(query: Applying, node: SignedNode): Either[Refusal, Unit] =
-    if (frame.forall(query.order.matches(node, _))) Right(()) else query.reorder(node)
+    if (frame.forall(wider => query.order.settled(node) || query.order.matches(node, wider))) Right(())
+    else query.reorder(node)
 }
 
 private[actions] object Target {
