@@ -300,8 +300,9 @@ CONFS: tuple[Conf, ...] = (
         "string",
         "plain",
         "runtime",
-        "`plain`: rows come in the order in which plain Spark gives them, also where no ORDER BY says which. `any`:"
-        " more is read back, and where no ORDER BY decides, rows may come in another order.",
+        "`plain`: rows come in the order in which plain Spark gives them, also where no ORDER BY says which, unless"
+        " another engine may compute them (`platforms`). `any`: more is read back, and where no ORDER BY decides, rows"
+        " may come in another order.",
         choices=("plain", "any"),
     ),
     Conf(

@@ -122,7 +122,10 @@ def spark(recycle_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     )
     # Tests write what they read, and the rule for young files has tests of its own (test_changed_files.py).
     # On a busy machine a planner that is merely late would make every test of reuse a test of nothing.
-    builder = spark_regions.configure(builder, recycle_dir=recycle_dir, planner_deadline="10s", sources_racy_seconds=0)
+    # What another engine computes stores nothing, and whether one is up depends on earlier tests: its own ask for it.
+    builder = spark_regions.configure(
+        builder, recycle_dir=recycle_dir, planner_deadline="10s", sources_racy_seconds=0, platforms="off"
+    )
     session = builder.getOrCreate()
     state = spark_regions.status(session)
     assert state.active, f"the tests would be about plain Spark: {state}"

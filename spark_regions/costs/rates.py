@@ -78,6 +78,10 @@ SECOND_ITERATION_OVERHEAD = 0.1
 """Of a sweep's second iteration: what is kept in it may take as much of its own work, a twentieth of both, since it may
 be the last one."""
 
+SECOND_USE_OVERHEAD = 0.5
+"""What writing a DataFrame may take at its second use, where no numbers are known, as a part of the query's own work:
+its first use paid about as much for not having it."""
+
 MIN_BENEFIT_SECONDS = 0.05
 """What a result has to save at least, else it is neither kept nor read."""
 

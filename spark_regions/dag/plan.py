@@ -117,6 +117,9 @@ class CandidateDataFrame:
     :param held: the first of them, and the program still refers to the DataFrame
     :param inputs: lineage and bytes of a row of what its joins read
     :param weaker: no DataFrame, but the node without filters that change from iteration to iteration of a sweep
+    :param typed: its nodes for another engine, as the driver told them
+    :param places: nodes of the plan to those of the same rows in `typed`
+    :param more_python: it calls Python functions that the node does not call
     """
 
     ref: str
@@ -127,6 +130,9 @@ class CandidateDataFrame:
     held: bool = False
     inputs: tuple[tuple[str, float], ...] = ()
     weaker: bool = False
+    typed: str | None = None
+    places: Mapping[int, int] = field(default_factory=dict)
+    more_python: bool = False
 
 
 @dataclass(frozen=True)
@@ -286,7 +292,8 @@ def _repeated(told: RepeatedNodes) -> RepeatedSubplan:
 
 def _shared(told: SharedFrame) -> CandidateDataFrame:
     return CandidateDataFrame(
-        told.ref, told.node, told.seen, _signed(told), told.row_bytes, told.held, told.inputs, told.weaker
+        told.ref, told.node, told.seen, _signed(told), told.row_bytes, told.held, told.inputs, told.weaker,
+        told.typed, dict(told.places), told.more_python,
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from spark_regions.decision.values import (
 from spark_regions.matching.subsumes import Match
 from spark_regions.stats.estimate import Estimate
 from spark_regions.wire.actions import Action, Route
+from spark_regions.wire.actions import Store as StoreAction
 from spark_regions.wire.messages import NumberedRegions
 
 Seconds = Mapping[int, Estimate]
@@ -105,6 +106,11 @@ class Draft:
     @property
     def routes(self) -> tuple[Route, ...]:
         return tuple(action for action in self.actions if isinstance(action, Route))
+
+    def asked(self, of: Iterable[Action]) -> tuple[Action, ...]:
+        """Its actions, without statements for DataFrames that are not among the stores."""
+        stored = {each.ref for each in of if isinstance(each, StoreAction)}
+        return tuple(each for each in self.actions if not isinstance(each, Route) or each.ref in {None, *stored})
 
     @property
     def stored(self) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from spark_regions.costs.rates import SECOND_ITERATION, SECOND_ITERATION_OVERHEAD
+from spark_regions.costs.rates import SECOND_ITERATION, SECOND_ITERATION_OVERHEAD, SECOND_USE_OVERHEAD
 from spark_regions.dag.plan import Plan, Signature
 from spark_regions.matching.subsumes import Match
 from spark_regions.runs.run_view import Key
@@ -76,9 +76,11 @@ class MaterializationCandidate:
         return f"iteration {self.iteration}" if self.iteration else ""
 
     def max_overhead(self, first_use: float) -> float | None:
-        """Share of the query's own work that writing may take: of unknown ones that of a `first_use`."""
+        """Share of the query's own work that writing may take: of unknown ones that of a `first_use`, and a part of
+        what was spent on each of them before.
+        """
         if self.first_use:
-            return first_use
+            return first_use + SECOND_USE_OVERHEAD * min(self.past, 1.0)
         return SECOND_ITERATION_OVERHEAD if self.iteration == SECOND_ITERATION else None
 
     @property

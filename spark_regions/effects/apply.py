@@ -67,7 +67,7 @@ class Effects:
             # Each place saves its part, so that the sum over the actions is the group's.
             part = round(share.saving / len(share.nodes), 4)
             actions += [wire.Share(node, share.nodes, part, share.reason, share.detail) for node in share.nodes]
-        query.actions = (*draft.actions, *actions)  # what an engine computes is stored behind it
+        query.actions = (*draft.asked(actions), *actions)  # what an engine computes is stored behind it
         made = query.nodes_of(wire.Load, wire.ReadPersisted, wire.Store, wire.Persist)
         return Applied(query.actions, tuple(lost), draft.only(made), missed)
 

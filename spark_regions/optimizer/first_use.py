@@ -3,7 +3,7 @@
 An unknown result is stored at its second use at the earliest (`ski_rental`): the first two uses both compute it. Where
 the program still holds the DataFrame, another use is likely. The price of being wrong can be bounded: the tee gives up
 as soon as writing exceeds a share of the query's own work. Whatever follows, writing costs the query at most that share
-more.
+more. At its second use that may be more, and there may still be no numbers, as another engine computed it at the first.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from spark_regions.decision.draft import Draft
 from spark_regions.decision.question import Question
 from spark_regions.decision.values import MaterializationCandidate, Store, unmeasured
 from spark_regions.optimizer.strategies.antichain import ancestry
+from spark_regions.stats.estimate import estimate
 
 MAX_WIDENING = 4.0
 """The most bytes a row may take, as a multiple of what this query needs of it."""
@@ -37,10 +38,10 @@ def first_use(question: Question, draft: Draft) -> Draft:
 
 
 def _held_unseen(question: Question) -> Iterable[MaterializationCandidate]:
-    """DataFrames that the program holds, of whose core the graph knows nothing."""
+    """DataFrames that the program holds, or has used before, of which nobody knows what computing them takes."""
     view = question.view
     for shared in question.plan.shared:
-        if not any(variant.executions for variant in view.by_core.get(shared.signature.core, ())):
+        if not any(estimate(variant.total) for variant in view.by_core.get(shared.signature.core, ())):
             found = _held(question.plan, shared)
             if found is not None:
                 yield found
@@ -53,8 +54,13 @@ def _held(plan: Plan, shared: CandidateDataFrame) -> MaterializationCandidate | 
     part of its work, and the tee cannot bound that.
     """
     node = plan.nodes[shared.node]
-    if not shared.held or node.signature is None or node.session or not node.storable or not node.children:
+    again = shared.seen > 1 and not shared.more_python and not shared.weaker
+    if not (shared.held or again) or node.signature is None:
+        return None
+    if node.session or not node.storable or not node.children:
         return None
     if shared.row_bytes > MAX_WIDENING * max(node.row_bytes, 1.0):
         return None
-    return replace(unmeasured(shared.node, shared.signature, ref=shared.ref), first_use=True)
+    return replace(
+        unmeasured(shared.node, shared.signature, ref=shared.ref), first_use=True, past=max(shared.seen - 1.0, 0.0)
+    )

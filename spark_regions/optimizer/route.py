@@ -8,7 +8,7 @@ from dataclasses import replace
 from spark_regions.costs.engines import deadline_seconds
 from spark_regions.decision.draft import Draft
 from spark_regions.decision.question import Question
-from spark_regions.decision.values import Decline
+from spark_regions.decision.values import Decline, MaterializationCandidate
 from spark_regions.optimizer.cuts import DUCKDB, Cut, Cuts
 from spark_regions.optimizer.small_result import LONG_SECONDS
 from spark_regions.platforms.duckdb import TABLE, float_sums
@@ -24,7 +24,8 @@ def route(question: Question, draft: Draft) -> Draft:
     takes everything back where the query is switched off.
 
     Those parts are cut out that together save most. What is kept in memory or for later queries is left alone; a read
-    of a stored result, and a store, inside of a cut would not run, and is withdrawn.
+    of a stored result, and a store, inside of a cut would not run, and is withdrawn. Below a DataFrame that is stored
+    in a node's place its own parts are cut out, with all columns that it has there.
     """
     engine = question.engine
     if engine is None or question.confs.platforms == OFF:
@@ -45,11 +46,14 @@ def _with(question: Question, draft: Draft, cuts: Mapping[int, Cut]) -> Draft:
         return draft
     inside = question.plan.under(cuts)
 
-    def stays(node: int, read_seconds: float) -> bool:
+    def stays(stored: MaterializationCandidate) -> bool:
         """At a cut, what takes the engine long is stored all the same."""
-        return node not in inside or (node in cuts and cuts[node].seconds - read_seconds >= LONG_SECONDS)
+        cut = cuts.get(stored.node)
+        if cut is None or stored.ref is not None:
+            return stored.node not in inside or (cut is not None and cut.ref == stored.ref)
+        return cut.seconds - stored.read_seconds >= LONG_SECONDS
 
-    stores = tuple(each for each in draft.stores if stays(each[0].node, each[0].read_seconds))
+    stores = tuple(each for each in draft.stores if stays(each[0]))
     gone = {*draft.loads, *draft.stored} & inside - {candidate.node for candidate, _ in stores}
     return replace(
         draft,
@@ -82,4 +86,5 @@ def _action(question: Question, cut: Cut) -> Route:
         ordered=statement.ordered,
         disabled=statement.disabled,
         zone=statement.zone,
+        ref=cut.ref,
     )

@@ -100,7 +100,8 @@ def encode(query: SignedQuery, measured: Measured, cores: int = 1) -> bytes | No
         {node: round(value, 6) for node, value in values.items()}
         for values in (measured.seconds, measured.rows, measured.bytes)
     )
-    plan = msgspec.structs.replace(query, repeated=(), predicates=())
+    shared = tuple(msgspec.structs.replace(each, typed=None, places=()) for each in query.shared)
+    plan = msgspec.structs.replace(query, shared=shared, repeated=(), predicates=())
     step = _Step(plan, seconds, rows, sizes, tuple(sorted(measured.widened)), cores)
     body = zlib.compress(msgspec.json.encode(step), 6)
     return body if len(body) <= MAX_BODY_BYTES else None

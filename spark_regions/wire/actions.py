@@ -154,6 +154,8 @@ class Route(Record, frozen=True, tag="route", tag_field="kind"):
     :param rows, bytes: of the result, as expected
     :param limit_bytes: of the result; more is given up
     :param deadline_seconds: of the statement; what takes longer is given up
+    :param ref: of a DataFrame that is stored in the place of a node above: the statement stands for its node of the
+        same rows, with the columns that it has there
     """
 
     node: int
@@ -175,6 +177,7 @@ class Route(Record, frozen=True, tag="route", tag_field="kind"):
     ordered: bool = False
     disabled: tuple[str, ...] = ()
     zone: str = ""
+    ref: str | None = None
 
 
 NodeAction = Load | ReadPersisted | Store | Persist | Share | Route

@@ -191,6 +191,9 @@ class SharedFrame(Record, frozen=True):
 
     :param inputs: lineage and bytes of a row of what its joins read
     :param weaker: no DataFrame, but the node without the filters that changed since the last iteration of a sweep
+    :param typed: where another engine may be asked, its own nodes, as `Decide.typed`
+    :param places: nodes of the query, each with the DataFrame's own node of the same rows
+    :param more_python: it calls Python functions that the node does not call
     """
 
     ref: str
@@ -204,6 +207,9 @@ class SharedFrame(Record, frozen=True):
     row_bytes: float = 0.0
     inputs: tuple[tuple[str, float], ...] = ()
     weaker: bool = False
+    typed: str | None = None
+    places: tuple[tuple[int, int], ...] = ()
+    more_python: bool = False
 
 
 class RepeatedNodes(Record, frozen=True):

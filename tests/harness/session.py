@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -124,3 +125,10 @@ def counters(spark: SparkSession) -> Counters:
     settle(spark)
     found = status(spark)
     return Counters(int(found["counter.commits"]), int(found["counter.loads"]))
+
+
+def committed(spark: SparkSession) -> Counters:
+    """The counters when every finished query's stores are committed or given up, which a thread of its own does."""
+    jvm: Any = spark.sparkContext._jvm
+    assert jvm.org.apache.spark.sql.regions.exec.Stores.awaitCommits(20_000)
+    return counters(spark)

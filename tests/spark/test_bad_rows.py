@@ -19,8 +19,7 @@ from pyspark.sql import functions as F
 
 import spark_regions
 from tests.harness.daemons import standalone_cluster
-from tests.harness.session import ENGINE, NewDecisions, counters, routes, sibling
-from tests.spark.test_same_rows import committed
+from tests.harness.session import ENGINE, NewDecisions, committed, counters, routes, sibling
 
 pytestmark = pytest.mark.spark
 ROWS = 3000

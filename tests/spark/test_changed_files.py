@@ -16,8 +16,8 @@ from pyarrow import csv, orc, parquet
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from tests.harness.session import Counters, decisions, sibling
-from tests.spark.test_same_rows import OFF, ON, committed
+from tests.harness.session import Counters, committed, decisions, sibling
+from tests.spark.test_same_rows import OFF, ON
 from tests.tpc.rows import Outcome, difference, outcome
 
 pytestmark = pytest.mark.spark

@@ -18,8 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_regions.matching.implies import implied, ranges
 from spark_regions.wire.messages import Comparison, Predicate
 from tests.harness import chance
-from tests.harness.session import decisions, sibling
-from tests.spark.test_same_rows import OFF, ON, committed
+from tests.harness.session import committed, decisions, sibling
+from tests.spark.test_same_rows import OFF, ON
 from tests.tpc.rows import difference, outcome
 
 pytestmark = pytest.mark.spark

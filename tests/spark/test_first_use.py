@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
 
-from tests.harness.session import decisions, sibling
-from tests.spark.test_same_rows import OFF, committed
+from tests.harness.session import committed, decisions, sibling
+from tests.spark.test_same_rows import OFF
 from tests.tpc.rows import difference, outcome
 
 pytestmark = pytest.mark.spark

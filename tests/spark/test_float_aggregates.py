@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import spark_regions
-from tests.harness.session import sibling
-from tests.spark.test_same_rows import OFF, ON, Counters, Query, committed
+from tests.harness.session import committed, sibling
+from tests.spark.test_same_rows import OFF, ON, Counters, Query
 from tests.tpc.rows import difference, outcome
 
 pytestmark = pytest.mark.spark

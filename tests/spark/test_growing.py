@@ -13,8 +13,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.harness import chance
-from tests.harness.session import Counters, NewDecisions, decisions, settle_writes, sibling
-from tests.spark.test_same_rows import OFF, ON, committed
+from tests.harness.session import Counters, NewDecisions, committed, decisions, settle_writes, sibling
+from tests.spark.test_same_rows import OFF, ON
 from tests.tpc.rows import FAILURES, difference, outcome
 
 pytestmark = pytest.mark.spark

@@ -15,8 +15,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import spark_regions
-from tests.harness.session import settle, sibling, status
-from tests.spark.test_same_rows import OFF, ON, Sides, committed
+from tests.harness.session import committed, settle, sibling, status
+from tests.spark.test_same_rows import OFF, ON, Sides
 from tests.tpc.rows import FAILURES, Outcome, difference, error_class, outcome
 
 pytestmark = pytest.mark.spark

@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 
 from spark_regions import decisions
 from tests.harness.chance import one_in
-from tests.harness.session import sibling
-from tests.spark.test_same_rows import OFF, ON, Sides, committed
+from tests.harness.session import committed, sibling
+from tests.spark.test_same_rows import OFF, ON, Sides
 
 pytestmark = pytest.mark.spark
 

@@ -16,8 +16,8 @@ from pyspark.sql import functions as F
 
 import spark_regions
 from tests.harness.homes import at_home
-from tests.harness.session import decisions, sibling
-from tests.spark.test_same_rows import OFF, committed
+from tests.harness.session import committed, decisions, sibling
+from tests.spark.test_same_rows import OFF
 from tests.udf.cells import cells, space_of
 
 pytestmark = pytest.mark.spark

@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from tests.harness import chance
-from tests.harness.session import NewDecisions, decisions, sibling, status
-from tests.spark.test_same_rows import OFF, ON, committed
+from tests.harness.session import NewDecisions, committed, decisions, sibling, status
+from tests.spark.test_same_rows import OFF, ON
 from tests.tpc.rows import difference, outcome
 
 pytestmark = pytest.mark.spark

@@ -19,7 +19,7 @@ from pyspark.sql.types import IntegerType, StringType
 
 from spark_regions import decisions
 from spark_regions.store.admin import opened, remove_entry
-from tests.harness.session import Counters, counters, sibling
+from tests.harness.session import Counters, committed, counters, sibling
 from tests.tpc.rows import FAILURES, difference, error_class, outcome
 
 pytestmark = pytest.mark.spark
@@ -33,13 +33,6 @@ OFF = VALIDATED | {
 ON = VALIDATED | {"spark.regions.recycle.strategy": "always"}
 
 Query = Callable[[SparkSession], DataFrame]
-
-
-def committed(spark: SparkSession) -> Counters:
-    """The counters when every finished query's stores are committed or given up, which a thread of its own does."""
-    jvm: Any = spark.sparkContext._jvm
-    assert jvm.org.apache.spark.sql.regions.exec.Stores.awaitCommits(20_000)
-    return counters(spark)
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tests.harness.session import NewDecisions, decisions, settle, sibling
-from tests.spark.test_same_rows import OFF, committed
+from tests.harness.session import NewDecisions, committed, decisions, settle, sibling
+from tests.spark.test_same_rows import OFF
 from tests.tpc.rows import difference, outcome
 
 pytestmark = pytest.mark.spark

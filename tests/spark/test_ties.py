@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from tests.harness.session import decisions, settle, sibling
+from tests.harness.session import committed, decisions, settle, sibling
 from tests.spark.test_first_use import ANY, matched, reasons
-from tests.spark.test_same_rows import OFF, committed
+from tests.spark.test_same_rows import OFF
 from tests.tpc.rows import difference, outcome
 
 pytestmark = pytest.mark.spark
@@ -108,3 +108,20 @@ def test_with_ties_the_rows_are_plain_sparks(stored: DataFrame, plain: DataFrame
     assert fallbacks(stored.sparkSession) == [*failed, "TIED"]
     assert difference(expected, outcome(TIED[name](stored))) is None
     assert fallbacks(stored.sparkSession) == [*failed, "TIED"], "it is not tried again"
+
+
+def test_the_first_rows_of_a_total_order_are_read_themselves_whatever_order_came_below(
+    stored: DataFrame, plain: DataFrame
+) -> None:
+    def first(frame: DataFrame) -> DataFrame:
+        return frame.groupBy("head").agg(F.max("k").alias("m")).orderBy(F.desc("m"), "head").limit(20)
+
+    expected, spark = outcome(first(plain)), stored.sparkSession
+    read = []
+    for _ in range(2):
+        assert difference(expected, outcome(first(stored))) is None
+        committed(spark)
+        settle(spark)
+        read.append([each["operator"] for each in decisions(spark) if each["kind"] == "load"][-1])
+    assert read[0] != "GlobalLimit"
+    assert read[1] == "GlobalLimit"

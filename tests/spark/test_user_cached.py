@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 import spark_regions
-from tests.harness.session import NewDecisions, settle, sibling
-from tests.spark.test_same_rows import OFF, ON, VALIDATED, committed
+from tests.harness.session import NewDecisions, committed, settle, sibling
+from tests.spark.test_same_rows import OFF, ON, VALIDATED
 
 pytestmark = pytest.mark.spark
 

@@ -20,8 +20,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 import spark_regions
-from tests.harness.session import Counters, decisions, settle_writes, sibling
-from tests.spark.test_same_rows import OFF, ON, committed
+from tests.harness.session import Counters, committed, decisions, settle_writes, sibling
+from tests.spark.test_same_rows import OFF, ON
 from tests.tpc.rows import FAILURES, difference, outcome
 
 pytestmark = pytest.mark.spark

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from examples import data
 from tests.harness import chance
-from tests.harness.session import Counters, counters, register, routes, sibling
+from tests.harness.session import Counters, committed, register, routes, sibling
 from tests.tpc.golden import Golden, table_digests
 from tests.tpc.rows import Outcome, difference, digest, outcome
 
@@ -99,7 +99,7 @@ class Application:
         return Run(found, seconds, self._counters() - before)
 
     def _counters(self) -> Counters:
-        return counters(self.off) if self.plugin else Counters(0, 0)
+        return committed(self.off) if self.plugin else Counters(0, 0)
 
 
 def compare_suite(

@@ -45,7 +45,7 @@ private[rules] object DecideRequest {
         signed.expressions,
         signed.conjunctColumns,
         signed.equal,
-        shared.map(frame),
+        shared.map(frame(_, signed, typed.isDefined)),
         repeated.map(group),
         signed.predicates
       ),
@@ -96,7 +96,8 @@ private[rules] object DecideRequest {
       wire.QueryTop(Digest.of("plain", (s.lineage +: s.columns) ++ how), s.core, s.lineage))
   }
 
-  def frame(p: SharedPoint): wire.SharedFrame = wire.SharedFrame(
+  /** @param engine whether another one may compute parts of it */
+  def frame(p: SharedPoint, signed: SignedPlan, engine: Boolean): wire.SharedFrame = wire.SharedFrame(
     p.ref,
     p.node,
     p.signature.lineage,
@@ -107,7 +108,10 @@ private[rules] object DecideRequest {
     p.held.nonEmpty,
     width(p.columns.map(_._2)),
     joined(p.signed),
-    p.weaker
+    p.weaker,
+    if (engine) p.typed().map(_.json) else None,
+    if (engine) p.places(signed) else Nil,
+    p.morePython
   )
 
   private def node(n: SignedNode, whole: Boolean): wire.PlanNode = {

@@ -3,7 +3,9 @@ package org.apache.spark.sql.regions.rules
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.regions.SignedPlan
 import org.apache.spark.sql.regions.exec.Layout
+import org.apache.spark.sql.regions.platforms.TypedPlan
 
 /**
  * A DataFrame of the program's as the optimizer has it. Kept with the plan that the program holds, for the next query that is built on
@@ -26,6 +28,17 @@ private[rules] final class KnownFrame private (session: SparkSession, optimized:
 
   /** Whether its rows are shuffled, as far as that was asked for before. */
   def shuffles: Boolean = planned.flatten.exists(_.shuffles)
+
+  @volatile private var told: Option[(String, Option[TypedPlan])] = None
+
+  /** For another engine; once, as long as the files stay. */
+  def typed(signed: SignedPlan): Option[TypedPlan] = signed.nodes.head.signature.toOption.flatMap { signature =>
+    told.collect { case (lineage, found) if lineage == signature.lineage => found }.getOrElse {
+      val found = TypedPlan.of(session, signed, _ => true)
+      told = Some(signature.lineage -> found)
+      found
+    }
+  }
 
   private def holds(now: SparkSession): Boolean = (now eq session) && KnownFrame.settings(now) == settings
 }

@@ -96,7 +96,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
     // Before the plan is rewritten: the nodes above a load or a store are copies, which take the marks along.
     runtime.queries.register(query, signed, Nil, Nil)
     val order = notes.lap("order") {
-      val order = new RowOrder(session, signed)
+      val order = new RowOrder(session, signed, runtime.anyEngine(conf))
       order.mark()
       order
     }
@@ -185,7 +185,8 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
     val answer = whole match {
       case Some(request) => runtime.planner.request(request, deadline)
       case None =>
-        runtime.planner.request(wire.DecideAgain(query, offers, shared.map(DecideRequest.frame), unordered), deadline)
+        val frames = shared.map(DecideRequest.frame(_, signed, typed.isDefined))
+        runtime.planner.request(wire.DecideAgain(query, offers, frames, unordered), deadline)
     }
     sent = true
     val asked = (System.nanoTime() - began) / 1e9

@@ -12,8 +12,12 @@ import org.apache.spark.sql.execution.datasources.WriteFiles
 import org.apache.spark.sql.regions.{RegionsConf, RegionsRuntime, SignedNode, SignedPlan, Tags}
 import org.apache.spark.sql.regions.exec.{Arranged, Layout, MaterializedRead, StoredLayout}
 
-/** In which order plain Spark would give the rows of a query's nodes, and whether anybody would see another one. */
-private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan) {
+/**
+ * In which order plain Spark would give the rows of a query's nodes, and whether anybody would see another one.
+ *
+ * @param engine whether another engine may compute parts of the query, in an order of its own; it is the whole query then
+ */
+private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan, engine: Boolean = false) {
   val any: Boolean = RowOrder.any(session)
 
   private lazy val parents: Map[Int, SignedNode] = signed.nodes.flatMap(node => node.children.map(_ -> node)).toMap
@@ -106,8 +110,9 @@ private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan) {
     }
   }
 
-  /** Whether nobody sees another order of the node's rows: not in this query, or each run of plain Spark has its own. */
-  def settled(node: SignedNode): Boolean = any || RowOrder.single(node.plan) || hidden(node) || !repeats(node)
+  /** Whether nobody sees another order of the node's rows: not in this query, or each run has its own. */
+  def settled(node: SignedNode): Boolean =
+    any || RowOrder.single(node.plan) || hidden(node) || engine && handedOn(node) || !repeats(node)
 
   /** The same, or nobody does as long as there are no ties, which is checked. */
   def free(node: SignedNode): Boolean = hiding(node).isDefined || settled(node)
@@ -161,6 +166,25 @@ private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan) {
     case _ => None
   }
 
+  /**
+   * Whether the order of the node's rows shows in those of one above it, or in how they are cut into partitions. One row, and the first
+   * rows of a sort, are one partition in any case.
+   */
+  @annotation.tailrec
+  def shows(node: SignedNode, above: SignedNode, sorted: Boolean = false): Boolean =
+    node.id == above.id || (parents.get(node.id) match {
+      case None => false
+      case Some(parent) =>
+        parent.plan match {
+          case aggregate if RowOrder.single(aggregate) => false
+          case other if scalar(other, node.plan) => false
+          case _: GlobalLimit if sorted => false
+          case Sort(_, global, _, _) => shows(parent, above, global)
+          case _: Project | _: LocalLimit => shows(parent, above, sorted)
+          case _ => shows(parent, above, false)
+        }
+    })
+
   /** @param checked below it something has no signature, for what is checked */
   private def handsOn(node: SignedNode, checked: Boolean): Boolean =
     if (node.signature.isRight) !DeterminedOrder.sees(node.plan)
@@ -184,10 +208,10 @@ private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan) {
     })
 
   /**
-   * Whether the query has the same rows, each as often, in whatever order those of the node come. It may then have its own in another
-   * order than plain Spark, or in another one of those that a sort leaves open.
+   * Whether another engine may compute the node: the query has the same rows, each as often, in whatever order the node's come, and
+   * those that are sorted in the same order, as long as there are no ties (`checks`).
    */
-  def unread(node: SignedNode): Boolean = any || hidden(node) || handedOn(node)
+  def unread(node: SignedNode): Boolean = any || hiding(node).isDefined || handedOn(node)
 
   /** Whether each operator above gives for the same rows the same rows, up to the query's own. A list of those that are known to. */
   @annotation.tailrec
@@ -199,8 +223,7 @@ private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan) {
         case _ if parent.signature.isLeft || DeterminedOrder.sees(parent.plan) => false
         // Rows that a subquery is asked for, whether there are such, or how many.
         case asking if !asking.children.exists(_ eq node.plan) => true
-        case _: Project | _: Filter | _: Join | _: Aggregate | _: Window | _: Union | _: Expand | _: Sort =>
-          handedOn(parent)
+        case _: Project | _: Filter | _: Join | _: Aggregate | _: Window | _: Union | _: Expand => handedOn(parent)
         case _ => false
       }
   }

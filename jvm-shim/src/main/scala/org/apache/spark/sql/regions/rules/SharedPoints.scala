@@ -7,6 +7,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.regions._
 import org.apache.spark.sql.regions.exec.Layout
+import org.apache.spark.sql.regions.platforms.TypedPlan
 
 /**
  * A DataFrame that earlier queries of the session were built on, and the node of the present query that it could stand in for.
@@ -17,6 +18,8 @@ import org.apache.spark.sql.regions.exec.Layout
  * @param signed the DataFrame's own optimized plan, with all its columns
  * @param columns digest and attribute of each distinct column
  * @param layout how plain Spark would arrange its rows, were it a query by itself
+ * @param typed its plan for another engine
+ * @param morePython whether it calls Python functions that the node does not call
  */
 final case class SharedPoint(
     ref: String,
@@ -28,7 +31,17 @@ final case class SharedPoint(
     signature: Signature,
     columns: Seq[(String, Attribute)],
     layout: () => Option[Layout],
-    weaker: Boolean = false) {
+    weaker: Boolean = false,
+    typed: () => Option[TypedPlan] = () => None,
+    morePython: Boolean = false) {
+
+  /** Nodes of the query below its place, each with the DataFrame's own node of the same rows. */
+  def places(query: SignedPlan): Seq[(Int, Int)] = {
+    def rows(n: SignedNode) = n.signature.toOption.map(s => (s.lineage, n.operator))
+    val own = signed.nodes.flatMap(n => rows(n).map(_ -> n.id)).reverse.toMap
+    def below(n: SignedNode): Seq[SignedNode] = n +: n.children.map(query.nodes(_)).flatMap(below)
+    below(query.nodes(node)).flatMap(n => rows(n).flatMap(own.get).map(n.id -> _))
+  }
 
   def plan: LogicalPlan = signed.nodes.head.plan
 
@@ -100,8 +113,10 @@ private[rules] final class SharedPoints(
   private def point(sighted: SharedDataFrames.Sighted, ref: String): Option[SharedPoint] =
     for {
       (frame, known) <- looked.computeIfAbsent(sighted.plan, look)
-      if sighted.held.isEmpty || !asksForMorePython(frame.node, frame.own.nodes.head.plan)
+      more = asksForMorePython(frame.node, frame.own.nodes.head.plan)
+      if sighted.held.isEmpty || !more
     } yield frame.point(ref, sighted.plan, sighted.seen, sighted.held, () => known.layout)
+      .copy(typed = () => known.typed(frame.own), morePython = more)
 
   private def look(analyzed: LogicalPlan): Option[(Frame, KnownFrame)] = {
     val known = KnownFrame.of(session, analyzed)

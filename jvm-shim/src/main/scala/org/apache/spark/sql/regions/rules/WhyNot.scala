@@ -48,7 +48,7 @@ object WhyNot {
 
   /** Asked in observe mode, which reserves nothing. */
   private def declines(session: SparkSession, runtime: RegionsRuntime, signed: SignedQuery): Map[Int, Refusal] = {
-    val typed = TypedPlan.of(session, signed, new RowOrder(session, signed).unread)
+    val typed = TypedPlan.of(session, signed, new RowOrder(session, signed, engine = true).unread)
     val request =
       DecideRequest(session, runtime, runtime.nextQuery(), signed, Nil, Policy.mostOffers, Nil, typed = typed)
         .copy(mode = "observe")

@@ -24,6 +24,7 @@ private[rules] final class Applying(
     answer: wire.Decision) {
 
   private val byNode = answer.actions.collect { case action: wire.NodeAction => action }.groupBy(_.node)
+    .map { case (node, actions) => node -> actions.filterNot(Applying.inFrame) }
   private[actions] val reads = new Reads(this, signed)
 
   /** By the id of its node, each relation that an engine can read. */
@@ -32,8 +33,8 @@ private[rules] final class Applying(
   private[actions] val stores = ArrayBuffer.empty[StoreUse]
   private[actions] val persists = ArrayBuffer.empty[PersistUse]
 
-  /** Whether something is read in another order than plain Spark's, which nobody sees. */
-  private[actions] var reordered = false
+  /** Nodes whose rows come in another order than plain Spark's, which nobody sees. */
+  private val reordered = ArrayBuffer.empty[SignedNode]
 
   /** By its node, where the query has to look for ties: with some, that order would be seen. */
   private val checks = mutable.HashMap.empty[Int, TiePlace]
@@ -41,10 +42,17 @@ private[rules] final class Applying(
   /** What comes in the node's place is in another order. */
   private[actions] def reorder(node: SignedNode): Either[Refusal, Unit] =
     if (order.free(node)) {
-      reordered = true
+      unordered(node)
       checks ++= order.checks(node).map(place => place.top.id -> place)
       Right(())
     } else Left(Refusal(Applying.rowOrder, node.operator))
+
+  /** The same, where nothing has to be checked for it. */
+  private[actions] def unordered(node: SignedNode): Unit = reordered += node
+
+  /** Whether the node's rows come in plain Spark's order, with all that is applied so far. */
+  private[actions] def inOrder(node: SignedNode): Boolean =
+    !order.any && !reordered.exists(order.shows(_, node))
 
   def rewrite(): Applied = {
     answer.declines.foreach { d =>
@@ -61,6 +69,10 @@ private[rules] final class Applying(
     actionsAt(node).map(action => ActionApplier.of(action) -> action).collect {
       case (applier: ReadingApplier[wire.NodeAction @unchecked], action) => (applier, action)
     }
+
+  /** Parts of a DataFrame that another engine computes, where that is computed in the place of a node. */
+  private[actions] def routesIn(frame: String): Seq[wire.Route] =
+    answer.actions.collect { case route: wire.Route if route.ref.contains(frame) => route }
 
   /** What comes in the node's place first: what is stored of it is what comes. */
   private def actionsAt(node: Int): Seq[wire.NodeAction] =
@@ -103,6 +115,11 @@ private[rules] final class Applying(
 
 private[rules] object Applying {
   val rowOrder = "ROW_ORDER"
+
+  private def inFrame(action: wire.NodeAction): Boolean = action match {
+    case route: wire.Route => route.ref.isDefined
+    case _ => false
+  }
 
   /** What an answer asks for that is no part of the query's plan. */
   def besides(session: SparkSession, runtime: RegionsRuntime, answer: wire.Decision): Unit = {

@@ -27,10 +27,7 @@ private[actions] final class Reads(val query: Applying, within: SignedQuery) {
 
   /** Another order than plain Spark's, where nobody sees it. */
   def reordered(node: SignedNode, at: SignedNode): Either[Refusal, Unit] =
-    if (own.settled(node)) {
-      query.reordered = true
-      Right(())
-    } else query.reorder(at)
+    if (own.settled(node)) Right(query.unordered(at)) else query.reorder(at)
 
   /** The aggregate's rows from a source that lacks those of new files, and from these. */
   def refreshed(

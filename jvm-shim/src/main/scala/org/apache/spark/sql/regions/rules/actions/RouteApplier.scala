@@ -14,8 +14,8 @@ import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression,
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan}
 import org.apache.spark.sql.regions.{Counters, Refusal, RegionsConf, SignedNode, wire}
 import org.apache.spark.sql.regions.exec.{EngineRelation, EngineStatement, MaterializedRead}
-import org.apache.spark.sql.regions.platforms.{Asked, TypedPlan}
-import org.apache.spark.sql.regions.rules.{Digest, OrderCheck, SharedPoint}
+import org.apache.spark.sql.regions.platforms.{Asked, EngineInput, TypedPlan}
+import org.apache.spark.sql.regions.rules.{Digest, OrderCheck, SharedPoint, SignedQuery}
 import org.apache.spark.sql.types._
 
 /** A statement of another engine in the place of the node and of all that is below it. */
@@ -33,21 +33,38 @@ private[rules] object RouteApplier extends ActionApplier[wire.Route] {
   }
 
   def apply(query: Applying, node: SignedNode, plan: LogicalPlan, action: wire.Route): Either[Refusal, LogicalPlan] =
+    query.reorder(node).flatMap(_ => computed(query, query.signed, query.inputs, node, action))
+
+  /** A node of a DataFrame which is computed in the place of a part of the query, and that node's place in it. */
+  def inside(query: Applying, frame: SharedPoint, action: wire.Route): Either[Refusal, (Int, LogicalPlan)] = {
+    val place = frame.places(query.signed).collectFirst { case (node, own) if node == action.node => own }
     for {
-      _ <- Either.cond(query.order.unread(node), (), Refusal(Applying.rowOrder, node.operator))
-      statement <- statement(query, action)
+      own <- place.toRight(Refusal("NOT_COVERED", action.node.toString))
+      plan <- computed(
+        query, frame.signed, frame.typed().fold(Map.empty[Int, EngineInput])(_.inputs), frame.signed.nodes(own), action)
+    } yield own -> plan
+  }
+
+  /** @param within the plan of the node, the query's or a DataFrame's, and what an engine can read of it */
+  private def computed(
+      query: Applying,
+      within: SignedQuery,
+      readable: Map[Int, EngineInput],
+      node: SignedNode,
+      action: wire.Route): Either[Refusal, LogicalPlan] =
+    for {
+      statement <- statement(query, readable, action)
       columns <- columns(action)
       values <- values(node, action, columns)
-      inputs = query.signed.inputsBelow(node)
+      inputs = within.inputsBelow(node)
       _ <- Either.cond(inputs.nonEmpty, (), Refusal("NOT_COVERED", "no files"))
     } yield {
-      query.reordered = true
       query.runtime.counters.add(Counters.routes)
       val engines = query.runtime.engines
       val flag = Option.when(action.tied)(StructField("tied", BooleanType))
       val schema = StructType(columns.map(column => StructField(column.name, column.dataType)) ++ flag)
       val asked =
-        Asked(query.notes.query, node.id, action.platform, statement, schema, action.tied, action.limit)
+        Asked(query.notes.query, action.node, action.platform, statement, schema, action.tied, action.limit)
       val settled = inputs.forall(_.unsettled.isEmpty)
       val relation = EngineRelation(
         columns,
@@ -72,11 +89,14 @@ private[rules] object RouteApplier extends ActionApplier[wire.Route] {
   private def digest(action: wire.Route): String = Digest("statement", action.sql)
 
   /** The request, with the files that the driver knows. */
-  private def statement(query: Applying, action: wire.Route): Either[Refusal, wire.RunStatement] = {
+  private def statement(
+      query: Applying,
+      inputs: Map[Int, EngineInput],
+      action: wire.Route): Either[Refusal, wire.RunStatement] = {
     val conf = query.session.sessionState.conf
-    val found = action.tables.map(table => table -> query.inputs.get(table.node))
+    val found = action.tables.map(table => table -> inputs.get(table.node))
     // A table of the statement can stand for more relations of the same files.
-    val rebase = query.inputs.values.map(_.rebase).toSeq.distinct
+    val rebase = inputs.values.map(_.rebase).toSeq.distinct
     val bytes = found.flatMap(_._2).map(_.bytes).sum
     for {
       tables <- all(
