@@ -16,7 +16,7 @@ _TAKEN = {
     "BENEFIT": "The expected uses save more than reading and writing cost",
     "ROLLED_UP": "Groups of a stored aggregate are merged into those of the query",
     "REFRESHED": "A stored aggregate is brought up to date from the files that it lacks",
-    "HELD": "The program still refers to this DataFrame and may use it again; given up if writing takes long",
+    "HELD": "The program still refers to this DataFrame, or uses it again; given up if writing takes long",
     "SMALL_RESULT": "The few rows at the top of a query; given up if they are many, or were there quickly",
     "SWEEP": "The query runs again with other values, and is expected to as often as it has",
     "SKI_RENTAL": "Earlier executions have cost as much more than reads as an entry would have",

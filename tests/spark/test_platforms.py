@@ -22,7 +22,17 @@ from pyspark.sql import functions as F
 
 import spark_regions
 from tests.harness.processes import ROOT
-from tests.harness.session import ENGINE, NewDecisions, decisions, routes, settle, sibling, spark_session, status
+from tests.harness.session import (
+    ENGINE,
+    NewDecisions,
+    committed,
+    decisions,
+    routes,
+    settle,
+    sibling,
+    spark_session,
+    status,
+)
 from tests.platforms.test_engine import until
 from tests.spark.test_same_rows import OFF
 from tests.tpc.rows import difference, outcome
@@ -286,6 +296,40 @@ def test_beyond_a_limit_spark_runs_in_the_same_query(
     failed = len(fallbacks(spark))
     assert difference(outcome(plain.sql(text)), outcome(session.sql(text))) is None
     assert set(fallbacks(spark)[failed:]) <= codes
+
+
+def test_parts_of_a_dataframe_that_is_stored_are_computed_by_the_engine(
+    spark: SparkSession, folder: Path, plain: SparkSession
+) -> None:
+    """The engine has the join of which a Python function computes a column; the DataFrame with it is stored."""
+    confs = {"spark.regions.platforms": "duckdb", "spark.regions.recycle.firstUseOverhead": "1"}
+    session = session_of(spark, folder, confs | {"spark.sql.planChangeValidation": "true"})
+    loud = F.udf(lambda text: text.upper() + "!")
+
+    def lines(of: SparkSession) -> DataFrame:
+        joined = of.table("facts").join(of.table("names"), "k").where("v > 30")
+        return joined.select("id", "v", "price", "name", "day", loud("text").alias("loud"))
+
+    asked: list[Callable[[DataFrame], DataFrame]] = [
+        lambda frame: frame.groupBy("loud").agg(F.count("*")),
+        lambda frame: frame.groupBy("name", "loud").agg(F.max("v")),
+        lambda frame: frame.where("price > 7").groupBy("loud").agg(F.sum("price"), F.max("day")),
+        lambda frame: frame.orderBy(F.desc("v"), "name").limit(5),
+    ]
+    ours, plains, failed = lines(session), lines(plain), fallbacks(spark)
+    seen = []
+    for query in asked:
+        new = NewDecisions(spark)
+        if len(seen) == 2:  # however little that saves
+            session.conf.set("spark.regions.recycle.strategy", "always")
+        assert difference(outcome(query(plains)), outcome(query(ours))) is None
+        committed(spark)
+        seen.append({(each["kind"], each["operator"]) for each in new()})
+    assert ("route", "Join") in seen[0]
+    assert {("route", "Join"), ("store", "Project")} <= seen[1]
+    assert ("load", "Project") in seen[2]
+    assert "load" in {kind for kind, _ in seen[3]}
+    assert fallbacks(spark) == failed
 
 
 def test_inputs_above_the_limit_are_not_given_to_the_engine(spark: SparkSession, folder: Path) -> None:

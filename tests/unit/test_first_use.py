@@ -49,6 +49,20 @@ def test_not_stored(tree, confs):
     assert chosen(tree, confs=confs)[0] == []
 
 
+def test_at_its_second_use_writing_may_take_more():
+    (stored, _), *_ = decided(over_join(seen=2, held=False), view_of(), (), CONFS, 2).stores
+    assert (stored.ref, stored.max_overhead(0.1)) == ("s0", 0.6)
+    unseen = variant(signature("join"), seconds=None, total=None)
+    assert chosen(over_join(seen=2, held=False), view_of(unseen))[0][0] == ("s0", 1, "HELD")
+
+
+def test_for_a_second_use_no_more_python_is_called():
+    tree = over_join(seen=2, held=False)
+    for more in ({"more_python": True}, {"weaker": True}):
+        other = replace(tree, shared=tuple(replace(each, **more) for each in tree.shared))
+        assert chosen(other)[0] == []
+
+
 def test_what_was_measured_is_judged_by_its_numbers():
     cheap = variant(signature("join"), seconds=0.001, total=0.001)
     assert chosen(over_join(), view_of(cheap))[0] == []

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from wire_client import decide, executed, report
+from wire_client import decide, executed, frame, node, report
 
 from spark_regions.errors import InvalidRequest
 from spark_regions.planner import engines
@@ -164,3 +164,78 @@ def test_a_machine_that_slows_the_engine_slows_spark(session, factor, slowed):
     (action,) = session.decide(asked(2, platforms="duckdb"))["actions"]
     assert action["predictedSeconds"] == pytest.approx(factor * first["predictedSeconds"], rel=0.01)
     assert action["instead"] == pytest.approx(slowed * first["instead"], rel=0.01)
+
+
+def built(typed: str | None = None) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """A report on a DataFrame whose columns are computed in Python; what the DataFrame's own plan is for an engine."""
+    nodes = [
+        node(0, "Aggregate", (1,), core="agg", columns=("k", "sum")),
+        node(1, "Project", (2,), core="join", columns=("k", "loud")),
+        node(2, "Join", (3, 4), core="join", columns=("k", "x")),
+        node(3, "Relation", (), core="left", columns=("k", "x")),
+        node(4, "Relation", (), core="right", columns=("k", "y")),
+    ]
+    whole = frame(nodes[1] | {"rowBytes": 100}, ref="s0", node=1, seen=1, held=True)
+    return nodes, whole | {"typed": typed or stand_in(), "places": [[1, 7], [2, 8]]}
+
+
+def stand_in() -> str:
+    on = Expression("EqualTo", "BOOLEAN", children=(ref(K), ref(K2)))
+    loud = Expression("PythonUDF", "STRING", children=(ref(X),))
+    wide = (K, X, K2)
+    nodes = (
+        Node(7, "Project", (8,), (K, X, Attribute("9", "loud", "STRING")), Args(expressions=(ref(K), ref(X), loud))),
+        Node(8, "Join", (9, 10), wide, Args(kind="Inner", condition=on)),
+        Node(9, "LogicalRelation", (), (K, X), Args(files=(FILE,))),
+        Node(10, "LogicalRelation", (), (K2,), Args(files=(FILE,))),
+    )
+    return msgspec.json.encode(TypedPlan(nodes)).decode()
+
+
+def of_python(query: int, typed: str | None = None, **confs: Any) -> dict[str, Any]:
+    nodes, whole = built(typed)
+    given = {
+        "platforms": "duckdb", "platformsMaxInputBytes": 10**10, "platformsMaxResultBytes": 10**9,
+        "firstUseOverhead": 0.1,
+    }  # fmt: skip
+    narrow = msgspec.json.decode(stand_in(), type=TypedPlan)
+    own = (Node(0, "Unknown", (1,), (K,)), *(
+        Node(each.id - 6, each.operator, tuple(child - 6 for child in each.children), each.output, each.args)
+        for each in narrow.nodes
+    ))  # fmt: skip
+    query_plan = msgspec.json.encode(TypedPlan(own)).decode()
+    return decide(nodes, query, typed=query_plan, confs=given | confs, shared=[whole])
+
+
+def test_below_a_dataframe_that_is_stored_its_own_parts_are_computed(session):
+    actions = session.decide(of_python(1))["actions"]
+    stored = next(each for each in actions if each["kind"] == "store" and each["ref"] == "s0")
+    assert (stored["node"], stored["reason"], stored["maxOverhead"]) == (1, "HELD", 0.1)
+    (route,) = [each for each in actions if each["kind"] == "route"]
+    assert (route["node"], route["ref"]) == (2, "s0"), "the query's node, and the DataFrame that has it"
+    assert [(each["name"], each["node"]) for each in route["tables"]] == [("t9", 9), ("t10", 10)], "of its own plan"
+    assert [each["attribute"] for each in route["columns"]] == ["1", "2", "3"]
+
+
+def test_of_a_dataframe_whose_plan_cannot_be_told_no_part_is_computed(session):
+    _, whole = built()
+    told = of_python(1)
+    told["plan"]["shared"] = [whole | {"typed": None}]
+    assert [each["kind"] for each in session.decide(told)["actions"]] == ["store", "store"]
+    told = of_python(2, typed="no plan")
+    assert "route" not in [each["kind"] for each in session.decide(told)["actions"]]
+
+
+def test_where_the_dataframe_is_not_stored_after_all_no_part_of_it_is_computed(session):
+    actions = session.decide(of_python(1, maxBytes=0))["actions"]
+    assert [each["kind"] for each in actions] == []
+
+
+def test_what_may_come_again_keeps_nothing_from_the_engine(session):
+    """The aggregate may be held, and saves nothing now."""
+    typed, nodes = plan(), report()
+    whole = frame(nodes[0] | {"rowBytes": 50}, ref="s0", node=0, seen=1, held=True) | {"typed": typed}
+    given = {"platforms": "duckdb", "platformsMaxInputBytes": 10**10, "platformsMaxResultBytes": 10**8}
+    told = decide(nodes, 1, typed=typed, confs=given | {"firstUseOverhead": 0.1}, shared=[whole])
+    (action,) = session.decide(told)["actions"]
+    assert (action["kind"], action["node"], action.get("ref")) == ("route", 0, None)

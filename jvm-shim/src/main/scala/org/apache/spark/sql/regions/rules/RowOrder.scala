@@ -194,6 +194,10 @@ private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan, e
       case _ => false
     })
 
+  /** The sorts at the node, or below it, of whose rows only the first are taken. */
+  def limits(node: SignedNode): Seq[TiePlace] =
+    TiePlace.limit(node, ancestors(node)).toSeq ++ node.children.map(signed.nodes(_)).flatMap(limits)
+
   private def ancestors(node: SignedNode): Iterator[SignedNode] =
     Iterator.iterate(parents.get(node.id))(_.flatMap(above => parents.get(above.id))).takeWhile(_.isDefined).flatten
 

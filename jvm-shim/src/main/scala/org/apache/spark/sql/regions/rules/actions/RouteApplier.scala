@@ -73,12 +73,14 @@ private[rules] object RouteApplier extends ActionApplier[wire.Route] {
         action.rows.toLong,
         action.bytes.toLong,
         action.limit)
+      lazy val ties = query.order.limits(query.signed.nodes(action.node)).map(_.digest)
       // Whether it can be used turns out when it is asked.
       val check: MaterializedRead.Check = _ => None
       def failed(refusal: Refusal): Unit = {
         val recycling = query.runtime.recycling
         recycling.ranInSpark(query.notes.query, action.platform, refusal)
-        if (refusal.code == "TIED") recycling.tied(query.notes.query, digest(action))
+        // A smaller part of the query would have the same ties.
+        if (refusal.code == "TIED") (digest(action) +: ties).foreach(recycling.tied(query.notes.query, _))
       }
       // With other sizes Spark might build a join from its other side, and compute there what raises, or no longer.
       MaterializedRead(
