@@ -185,8 +185,8 @@ def test_what_sees_the_order_of_rows_above_a_part_is_left_to_spark(
     "text",
     [
         "SELECT k, name FROM names ORDER BY k LIMIT 3",
-        "SELECT k, name FROM names ORDER BY k LIMIT 4",
-        "SELECT k, name FROM names ORDER BY k",
+        "SELECT k, name FROM names ORDER BY k DESC LIMIT 4",
+        "SELECT k, name FROM names ORDER BY k DESC NULLS FIRST",
     ],
 )
 def test_rows_with_equal_keys_are_sparks(

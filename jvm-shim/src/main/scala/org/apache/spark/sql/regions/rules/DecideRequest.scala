@@ -159,7 +159,7 @@ private[rules] object DecideRequest {
   private def relationBytes(n: SignedNode): Option[Long] = n.plan match {
     case relation: LogicalRelation => Some(relation.stats.sizeInBytes.min(Long.MaxValue).toLong)
     // Of a subquery that was decided on by itself, and is a join's side now.
-    case read: MaterializedRead => Some(read.stats.sizeInBytes.min(Long.MaxValue).toLong)
+    case read: MaterializedRead => Some(read.read.stats.sizeInBytes.min(Long.MaxValue).toLong)
     case _ => None
   }
 

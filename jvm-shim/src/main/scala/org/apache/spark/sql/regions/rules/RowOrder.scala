@@ -194,9 +194,13 @@ private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan, e
       case _ => false
     })
 
-  /** The sorts at the node, or below it, of whose rows only the first are taken. */
-  def limits(node: SignedNode): Seq[TiePlace] =
-    TiePlace.limit(node, ancestors(node)).toSeq ++ node.children.map(signed.nodes(_)).flatMap(limits)
+  /** What is remembered of the sort whose rows the node's are, perhaps the first of them, where they had ties. */
+  @annotation.tailrec
+  def sorted(node: SignedNode): Option[String] = node.plan match {
+    case sort: Sort if sort.global => Some(TiePlace.digest(sort))
+    case _: Project | _: GlobalLimit | _: LocalLimit if node.children.nonEmpty => sorted(signed.nodes(node.children.head))
+    case _ => None
+  }
 
   private def ancestors(node: SignedNode): Iterator[SignedNode] =
     Iterator.iterate(parents.get(node.id))(_.flatMap(above => parents.get(above.id))).takeWhile(_.isDefined).flatten

@@ -126,6 +126,8 @@ private[rules] object TiePlace extends PredicateHelper {
     case _ => Nil
   }
 
+  def digest(sort: Sort): String = digest(sort.order, sort)
+
   private def digest(keys: Seq[SortOrder], plan: LogicalPlan): String = {
     // What a key is computed from has a name that others have, too.
     val computed = plan.children.collect { case Project(list, _) => list }.flatten

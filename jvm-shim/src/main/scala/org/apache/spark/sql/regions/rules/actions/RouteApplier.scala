@@ -15,7 +15,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan}
 import org.apache.spark.sql.regions.{Counters, Refusal, RegionsConf, SignedNode, wire}
 import org.apache.spark.sql.regions.exec.{EngineRelation, EngineStatement, MaterializedRead}
 import org.apache.spark.sql.regions.platforms.{Asked, EngineInput, TypedPlan}
-import org.apache.spark.sql.regions.rules.{Digest, OrderCheck, SharedPoint, SignedQuery}
+import org.apache.spark.sql.regions.rules.{OrderCheck, SharedPoint, SignedQuery}
 import org.apache.spark.sql.types._
 
 /** A statement of another engine in the place of the node and of all that is below it. */
@@ -28,7 +28,8 @@ private[rules] object RouteApplier extends ActionApplier[wire.Route] {
       action: wire.Route,
       shared: Seq[SharedPoint],
       again: Boolean): Option[String] = {
-    val tied = check.runtime.recycling.ties.contains(digest(action))
+    // Of the same sort of other rows, too: where rows were ties, it is likely that some are again.
+    val tied = check.order.sorted(node).exists(check.runtime.recycling.ties.contains)
     Option.when(tied || !check.order.unread(node))(action.platform)
   }
 
@@ -73,22 +74,18 @@ private[rules] object RouteApplier extends ActionApplier[wire.Route] {
         action.rows.toLong,
         action.bytes.toLong,
         action.limit)
-      lazy val ties = query.order.limits(query.signed.nodes(action.node)).map(_.digest)
+      lazy val sorted = query.order.sorted(query.signed.nodes(action.node))
       // Whether it can be used turns out when it is asked.
       val check: MaterializedRead.Check = _ => None
       def failed(refusal: Refusal): Unit = {
         val recycling = query.runtime.recycling
         recycling.ranInSpark(query.notes.query, action.platform, refusal)
-        // A smaller part of the query would have the same ties.
-        if (refusal.code == "TIED") (digest(action) +: ties).foreach(recycling.tied(query.notes.query, _))
+        if (refusal.code == "TIED") sorted.foreach(recycling.tied(query.notes.query, _))
       }
       // With other sizes Spark might build a join from its other side, and compute there what raises, or no longer.
       MaterializedRead(
         action.platform, node.plan.output, relation, node.plan, inputs, check, failed(_), asPlain = true)
     }
-
-  /** Of the same statement over other files, too: where rows were ties, it is likely that some are again. */
-  private def digest(action: wire.Route): String = Digest("statement", action.sql)
 
   /** The request, with the files that the driver knows. */
   private def statement(
