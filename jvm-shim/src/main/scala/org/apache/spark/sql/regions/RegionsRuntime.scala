@@ -75,6 +75,10 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
       case "auto" => client.engines.forall(_.nonEmpty)
       case _ => true
     })
+
+  /** Whether it is known that there is one, so that rows may come in its order. */
+  def hasEngine(conf: SQLConf): Boolean =
+    anyEngine(conf) && (conf.getConf(RegionsConf.platforms) != "auto" || client.engines.isDefined)
   val metrics = new RegionsSource(counters, events.savings, state, () => events.dropped)
   val badRows = new BadRows(sc)
   val stageTimes = new StageTimes(1000)

@@ -15,9 +15,10 @@ import org.apache.spark.sql.regions.exec.{Arranged, Layout, MaterializedRead, St
 /**
  * In which order plain Spark would give the rows of a query's nodes, and whether anybody would see another one.
  *
- * @param engine whether another engine may compute parts of the query, in an order of its own; it is the whole query then
+ * @param engine whether another engine may compute parts of what is the whole query then, in an order of its own; asked late, as
+ *   that is known once the planner has answered
  */
-private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan, engine: Boolean = false) {
+private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan, engine: => Boolean = false) {
   val any: Boolean = RowOrder.any(session)
 
   private lazy val parents: Map[Int, SignedNode] = signed.nodes.flatMap(node => node.children.map(_ -> node)).toMap
@@ -198,7 +199,8 @@ private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan, e
   @annotation.tailrec
   def sorted(node: SignedNode): Option[String] = node.plan match {
     case sort: Sort if sort.global => Some(TiePlace.digest(sort))
-    case _: Project | _: GlobalLimit | _: LocalLimit if node.children.nonEmpty => sorted(signed.nodes(node.children.head))
+    case _: Project | _: GlobalLimit | _: LocalLimit if node.children.nonEmpty =>
+      sorted(signed.nodes(node.children.head))
     case _ => None
   }
 

@@ -55,7 +55,9 @@ private[actions] object Target {
       node: SignedNode,
       kept: Set[String]): Either[Refusal, Target] = {
     val routes = query.routesIn(whole.ref).map(route => route -> RouteApplier.inside(query, whole, route))
-    routes.foreach { case (route, found) => query.notes.action(query.signed.nodes(route.node), route, found.left.toOption) }
+    routes.foreach { case (route, found) =>
+      query.notes.action(query.signed.nodes(route.node), route, found.left.toOption)
+    }
     routes.collectFirst { case (_, Left(refusal)) => refusal }.toLeft(()).map(_ =>
       standIn(query, whole, node, kept, routes.flatMap(_._2.toOption).toMap))
   }
@@ -71,12 +73,14 @@ private[actions] object Target {
     val sources = inside(node).flatMap(query.readsAt).distinctBy { case (applier, action) => applier.entry(action) }
     // What is read holds the columns that the queries need, and not all that the DataFrame has.
     val point =
-      if (sources.isEmpty || computed.nonEmpty) whole else whole.narrowed(query.session, query.runtime, kept).getOrElse(whole)
+      if (sources.isEmpty || computed.nonEmpty) whole
+      else whole.narrowed(query.session, query.runtime, kept).getOrElse(whole)
     val reads = new Reads(query, point.signed)
     def visit(n: SignedNode): LogicalPlan =
-      computed.get(n.id).orElse(sources.iterator.flatMap { case (applier, source) =>
-        read(reads, n, node, applier, source)
-      }.nextOption()).getOrElse {
+      computed.get(n.id).orElse(
+        sources.iterator.flatMap { case (applier, source) =>
+          read(reads, n, node, applier, source)
+        }.nextOption()).getOrElse {
         n.plan.withNewChildren(n.children.take(n.plan.children.size).map(child => visit(point.signed.nodes(child))))
       }
     val plan = if (sources.isEmpty && computed.isEmpty) point.plan else visit(point.signed.nodes.head)
