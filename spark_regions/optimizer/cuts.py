@@ -10,7 +10,6 @@ from spark_regions.costs.rates import MIN_BENEFIT_SECONDS, SHARED_STAGE_SECONDS,
 from spark_regions.decision.draft import Draft
 from spark_regions.decision.question import Engine, Question
 from spark_regions.decision.values import Decline, MaterializationCandidate
-from spark_regions.errors import InvalidRequest
 from spark_regions.optimizer.withdraw import withheld
 from spark_regions.platforms.duckdb.statement import Statement, Statements
 from spark_regions.platforms.equivalents import Unproven
@@ -133,14 +132,17 @@ class Cuts:
         ]
 
     def _stand_in(self, candidate: MaterializationCandidate) -> _Source | None:
-        """What runs below a node is its DataFrame's plan; None where no part of that can be told to an engine."""
+        """What runs below a node is its DataFrame's plan; None where no part of that can be told to an engine.
+
+        :raises InvalidRequest: the driver told no plan
+        """
         plan = self.question.plan
         found = next((each for each in plan.shared if each.ref == candidate.ref), None)
         if found is None or found.typed is None or not plan.under([found.node]).isdisjoint(self.draft.loads):
             return None
         try:
             statements = Statements(decode(found.typed), self._query.statements.known.table)
-        except (Unproven, InvalidRequest):
+        except Unproven:
             return None
         wider = found.row_bytes / max(plan.nodes[found.node].row_bytes, 1.0)
         return _Source(statements, found.ref, found.places, max(wider, 1.0))

@@ -222,8 +222,10 @@ def test_of_a_dataframe_whose_plan_cannot_be_told_no_part_is_computed(session):
     told = of_python(1)
     told["plan"]["shared"] = [whole | {"typed": None}]
     assert [each["kind"] for each in session.decide(told)["actions"]] == ["store", "store"]
-    told = of_python(2, typed="no plan")
-    assert "route" not in [each["kind"] for each in session.decide(told)["actions"]]
+    answer = session.decide(of_python(2, typed="no plan"))
+    assert "route" not in [each["kind"] for each in answer["actions"]]
+    failed = next(each for each in answer["declines"] if each["code"] == "INTERNAL_ERROR")
+    assert "pass route: InvalidRequest" in failed["detail"]
 
 
 def test_where_the_dataframe_is_not_stored_after_all_no_part_of_it_is_computed(session):
