@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from spark_regions.costs.rates import SECOND_ITERATION, SECOND_ITERATION_OVERHEAD
-from spark_regions.dag.plan import CandidateDataFrame, Plan
+from spark_regions.dag.plan import CandidateDataFrame, Plan, Signature
 from spark_regions.dag.records import GraphView
 from spark_regions.decision.draft import Draft
 from spark_regions.decision.question import Question
 from spark_regions.decision.values import Decline, MaterializationCandidate
-from spark_regions.matching.subsumes import ColumnMapping, subsumes
+from spark_regions.matching.subsumes import ColumnMapping, column_mapping, subsumes
 from spark_regions.optimizer.candidates import measured
 from spark_regions.optimizer.estimate import as_its_files, estimate
 from spark_regions.optimizer.price import price
@@ -32,7 +32,6 @@ def sweep(question: Question, draft: Draft) -> Draft:
         return draft
     earlier = replace(question, plan=found.before)
     before = price(earlier, estimate(earlier, Draft(matches=draft.matches)))
-    seen = {node.signature.lineage for node in found.before.nodes.values() if node.signature}
 
     def numbers(node: int) -> MaterializationCandidate | None:
         return measured(earlier, before, {}, node)
@@ -42,10 +41,11 @@ def sweep(question: Question, draft: Draft) -> Draft:
             return each
         return replace(each, iteration=found.iteration, session=max(each.session, float(found.iteration)))
 
+    last = Last(question.plan, found.before)
     more = [*_narrowing(question, draft, found.before, numbers), *_weaker(question, earlier, before, numbers)]
-    candidates = [again(each) if each.signature.lineage in seen else each for each in draft.candidates]
+    candidates = [again(each) if last.had(each.signature) else each for each in draft.candidates]
     candidates += map(again, more)
-    private = [again(each) if each.signature.lineage in seen else each for each in draft.private]
+    private = [again(each) if last.had(each.signature) else each for each in draft.private]
     if not candidates and not private:
         return draft
     # The second iteration may be the last one, which makes this a twentieth of what both take.
@@ -58,6 +58,22 @@ def sweep(question: Question, draft: Draft) -> Draft:
         private=tuple(each for each in private if each not in dear),
         unknown=tuple(number for number in draft.unknown if number not in added),
     ).declined(*(Decline(each.node, "YOUNG_SWEEP", f"{each.price:.2f} s, at most {most:.2f} s") for each in dear))
+
+
+class Last:
+    """What the last iteration asked for."""
+
+    def __init__(self, plan: Plan, before: Plan) -> None:
+        self._expressions = {**before.expressions, **plan.expressions}
+        self._columns: dict[str, list[tuple[str, ...]]] = {}
+        for node in before.nodes.values():
+            if node.signature:
+                self._columns.setdefault(node.signature.lineage, []).append(node.signature.columns)
+
+    def had(self, signature: Signature) -> bool:
+        """Whether a result would have served it: the same rows with other values are no use to it."""
+        asked = self._columns.get(signature.lineage, ())
+        return any(not column_mapping(each, signature.columns, self._expressions).missing for each in asked)
 
 
 def _narrowing(question: Question, draft: Draft, before: Plan, numbers: Numbers) -> Iterable[MaterializationCandidate]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from builders import chain
+from builders import chain, plan, signature
 
 from spark_regions.decision.values import Appraisal, Decline, unmeasured
 from spark_regions.optimizer.strategies.ski_rental import lindy
+from spark_regions.optimizer.sweep import Last
 from spark_regions.planner import sweeps
 from spark_regions.planner.sweeps import Sweeps
 from spark_regions.stats.estimate import Estimate
@@ -62,3 +63,12 @@ def test_as_many_more_iterations_are_expected_as_there_were():
 
 def test_what_is_written_in_the_second_iteration_is_given_up_sooner():
     assert [candidate(n, 3.0, 1.0).max_overhead(0.3) for n in (0, 2, 3)] == [None, 0.1, None]
+
+
+def test_the_same_rows_with_other_values_are_no_use_to_the_last_iteration():
+    before = plan({0: ("Aggregate", signature("sales", ["k", "max(a)"]), (1,)), 1: ("Scan", signature("rows"), ())})
+    last = Last(chain("sales"), before)
+    assert last.had(signature("sales", ["k", "max(a)", "max(b)"]))
+    assert last.had(signature("rows"))
+    assert not last.had(signature("sales", ["k", "max(b)"]))
+    assert not last.had(signature("others", ["k", "max(a)"]))

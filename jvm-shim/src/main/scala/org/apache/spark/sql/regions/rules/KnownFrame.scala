@@ -3,15 +3,19 @@ package org.apache.spark.sql.regions.rules
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.columnar.{CachedRDDBuilder, InMemoryRelation}
 import org.apache.spark.sql.regions.SignedPlan
 import org.apache.spark.sql.regions.exec.Layout
 import org.apache.spark.sql.regions.platforms.TypedPlan
 
 /**
  * A DataFrame of the program's as the optimizer has it. Kept with the plan that the program holds, for the next query that is built on
- * it, as long as the settings stay and nothing below it is cached.
+ * it, as long as the settings stay and what is cached of it.
  */
-private[rules] final class KnownFrame private (session: SparkSession, optimized: Option[LogicalPlan]) {
+private[rules] final class KnownFrame private (
+    session: SparkSession,
+    optimized: Option[LogicalPlan],
+    cached: Seq[(CachedRDDBuilder, BigInt)]) {
   private val settings = KnownFrame.settings(session)
 
   /** A copy: a query marks what it meets. */
@@ -40,7 +44,10 @@ private[rules] final class KnownFrame private (session: SparkSession, optimized:
     }
   }
 
-  private def holds(now: SparkSession): Boolean = (now eq session) && KnownFrame.settings(now) == settings
+  private def holds(now: SparkSession, in: Seq[(CachedRDDBuilder, BigInt)]): Boolean =
+    (now eq session) && in.size == cached.size &&
+      in.lazyZip(cached).forall { case ((one, size), (other, before)) => (one eq other) && size == before } &&
+      KnownFrame.settings(now) == settings
 }
 
 private[rules] object KnownFrame {
@@ -48,11 +55,16 @@ private[rules] object KnownFrame {
 
   def of(session: SparkSession, analyzed: LogicalPlan): KnownFrame = {
     val current = session.sharedState.cacheManager.useCachedData(analyzed)
-    def made = new KnownFrame(session, OptimizerRuns.captureOptimized(session, current))
-    if (current ne analyzed) made
+    val cached =
+      if (current eq analyzed) Nil
+      else
+        current.collectWithSubqueries { case relation: InMemoryRelation =>
+          // Which is known once it is in memory, and decides how the plan above is executed.
+          relation.cacheBuilder -> relation.computeStats().sizeInBytes
+        }
     // A program's threads may share it.
-    else analyzed.synchronized(analyzed.getTagValue(tag)).filter(_.holds(session)).getOrElse {
-      val frame = made
+    analyzed.synchronized(analyzed.getTagValue(tag)).filter(_.holds(session, cached)).getOrElse {
+      val frame = new KnownFrame(session, OptimizerRuns.captureOptimized(session, current), cached)
       analyzed.synchronized(analyzed.setTagValue(tag, frame))
       frame
     }
