@@ -26,6 +26,7 @@ ON = {
     "spark.regions.workflow.enabled": "false",
 }
 Query = Callable[[SparkSession, Any], DataFrame]
+ROWS = 480_000
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +36,10 @@ def on(spark: SparkSession) -> SparkSession:
 
 @pytest.fixture
 def folder(spark: SparkSession, tmp_path: Path) -> Path:
-    """`t`: id, k and a text that does not compress; new files for every test, of which nothing is known."""
-    rows = sibling(spark, OFF).range(0, 120_000, 1, 2)
+    """`t`: id, k and a text that does not compress; new files for every test, of which nothing is known. So many rows
+    that what is computed of them is worth keeping on a fast machine, too.
+    """
+    rows = sibling(spark, OFF).range(0, ROWS, 1, 2)
     rows.selectExpr("id", "id % 1000 AS k", "sha2(cast(id AS string), 512) AS text").write.parquet(str(tmp_path / "t"))
     return tmp_path / "t"
 
@@ -145,7 +148,7 @@ def test_a_function_that_reads_the_world_is_called_every_time(on: SparkSession, 
         note.write_text(str(factor))
         sums.append(query(on, factor).collect()[0][0])
         committed(on)
-    assert sums == [factor * (120_000 + 6000) for factor in range(1, 5)]
+    assert sums == [factor * (ROWS + 6000) for factor in range(1, 5)]
     assert not any("MapInPandas" in str(d["operator"]) for d in told(on) if d["kind"] in ("store", "load"))
 
 
@@ -161,7 +164,7 @@ def pushed(folder: Path, comparison: str) -> Query:
 
 
 def test_a_filter_that_lets_less_pass_each_time_is_served_by_what_it_was(on: SparkSession, folder: Path) -> None:
-    iterations = loop(on, pushed(folder, "> {}"), range(0, 60_000, 10_000))
+    iterations = loop(on, pushed(folder, "> {}"), range(0, ROWS // 2, ROWS // 12))
     assert kept(iterations)
     # What is quicker, by how long it took here, is kept: the rows of an earlier filter, or those without any.
     assert {"IMPLIED", "FILTERED"} & set(reads(iterations[-1])), iterations
@@ -169,7 +172,7 @@ def test_a_filter_that_lets_less_pass_each_time_is_served_by_what_it_was(on: Spa
 
 def test_without_a_filter_that_was_pushed_below_a_join(on: SparkSession, folder: Path) -> None:
     """Any of them lets most rows pass: to join all takes little more."""
-    iterations = loop(on, pushed(folder, "> {} AND a.id IS NOT NULL"), range(9_000, 0, -1_000))
+    iterations = loop(on, pushed(folder, "> {} AND a.id IS NOT NULL"), range(ROWS // 13, 0, -ROWS // 120))
     assert kept(iterations)
     assert "FILTERED" in [rule for each in iterations for rule in reads(each)]
 

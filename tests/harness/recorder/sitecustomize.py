@@ -34,9 +34,9 @@ if FILE and "spark_regions.planner" in sys.orig_argv:
         write(message=json_of(message), learned=history)
         return decide(message, before)
 
-    def greeted(self: Service, message: Any) -> None:
+    def greeted(self: Service, message: Any) -> Any:
         write(message=json_of(message) | {"token": ""}, confs=self.confs)
-        hello(self, message)
+        return hello(self, message)
 
     def handled(self: Service, message: Any) -> Any:
         if not isinstance(message, skew.DecideSkew | Status):
