@@ -38,7 +38,7 @@ class PlainPlanSuite extends SignerSuite {
     assertEquals(new PlainPlan(spark, signed)(sort), None)
   }
 
-  test("a DataFrame is optimized again when settings change, and not kept over what is cached") {
+  test("a DataFrame is optimized again when settings change, or what is cached of it") {
     val frame = sql(totals)
     val analyzed = frame.queryExecution.analyzed
     val known = KnownFrame.of(spark, analyzed)
@@ -46,9 +46,22 @@ class PlainPlanSuite extends SignerSuite {
     spark.conf.set("spark.sql.shuffle.partitions", "7")
     try assert(KnownFrame.of(spark, analyzed) ne known)
     finally spark.conf.unset("spark.sql.shuffle.partitions")
+    val plain = KnownFrame.of(spark, analyzed)
     val below = sql(joined)
     below.cache()
-    try assert(KnownFrame.of(spark, analyzed) ne KnownFrame.of(spark, analyzed))
-    finally below.unpersist()
+    try {
+      val cached = KnownFrame.of(spark, analyzed)
+      assert(cached ne plain)
+      assert(KnownFrame.of(spark, analyzed) eq cached)
+      // Its size is known now, by which Spark plans what is above.
+      below.count()
+      assert(KnownFrame.of(spark, analyzed) ne cached)
+      val held = KnownFrame.of(spark, analyzed)
+      below.unpersist()
+      below.cache()
+      assert(KnownFrame.of(spark, analyzed) ne held)
+    } finally below.unpersist()
+    val after = KnownFrame.of(spark, analyzed)
+    assert(KnownFrame.of(spark, analyzed) eq after)
   }
 }
