@@ -179,15 +179,17 @@ def built(typed: str | None = None) -> tuple[list[dict[str, Any]], dict[str, Any
     return nodes, whole | {"typed": typed or stand_in(), "places": [[1, 7], [2, 8]]}
 
 
-def stand_in() -> str:
+def stand_in(first: int = 7, *above: Node) -> str:
+    """A column that Python computes, over a join; by these numbers."""
     on = Expression("EqualTo", "BOOLEAN", children=(ref(K), ref(K2)))
     loud = Expression("PythonUDF", "STRING", children=(ref(X),))
-    wide = (K, X, K2)
+    columns = (K, X, Attribute("9", "loud", "STRING"))
     nodes = (
-        Node(7, "Project", (8,), (K, X, Attribute("9", "loud", "STRING")), Args(expressions=(ref(K), ref(X), loud))),
-        Node(8, "Join", (9, 10), wide, Args(kind="Inner", condition=on)),
-        Node(9, "LogicalRelation", (), (K, X), Args(files=(FILE,))),
-        Node(10, "LogicalRelation", (), (K2,), Args(files=(FILE,))),
+        *above,
+        Node(first, "Project", (first + 1,), columns, Args(expressions=(ref(K), ref(X), loud))),
+        Node(first + 1, "Join", (first + 2, first + 3), (K, X, K2), Args(kind="Inner", condition=on)),
+        Node(first + 2, "LogicalRelation", (), (K, X), Args(files=(FILE,))),
+        Node(first + 3, "LogicalRelation", (), (K2,), Args(files=(FILE,))),
     )
     return msgspec.json.encode(TypedPlan(nodes)).decode()
 
@@ -198,13 +200,8 @@ def of_python(query: int, typed: str | None = None, **confs: Any) -> dict[str, A
         "platforms": "duckdb", "platformsMaxInputBytes": 10**10, "platformsMaxResultBytes": 10**9,
         "firstUseOverhead": 0.1,
     }  # fmt: skip
-    narrow = msgspec.json.decode(stand_in(), type=TypedPlan)
-    own = (Node(0, "Unknown", (1,), (K,)), *(
-        Node(each.id - 6, each.operator, tuple(child - 6 for child in each.children), each.output, each.args)
-        for each in narrow.nodes
-    ))  # fmt: skip
-    query_plan = msgspec.json.encode(TypedPlan(own)).decode()
-    return decide(nodes, query, typed=query_plan, confs=given | confs, shared=[whole])
+    asked = stand_in(1, Node(0, "Unknown", (1,), (K,)))
+    return decide(nodes, query, typed=asked, confs=given | confs, shared=[whole])
 
 
 def test_below_a_dataframe_that_is_stored_its_own_parts_are_computed(session):

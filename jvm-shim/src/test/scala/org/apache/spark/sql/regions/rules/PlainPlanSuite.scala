@@ -49,19 +49,20 @@ class PlainPlanSuite extends SignerSuite {
     val plain = KnownFrame.of(spark, analyzed)
     val below = sql(joined)
     below.cache()
-    try {
-      val cached = KnownFrame.of(spark, analyzed)
-      assert(cached ne plain)
-      assert(KnownFrame.of(spark, analyzed) eq cached)
-      // Its size is known now, by which Spark plans what is above.
-      below.count()
-      assert(KnownFrame.of(spark, analyzed) ne cached)
-      val held = KnownFrame.of(spark, analyzed)
-      below.unpersist()
-      below.cache()
-      assert(KnownFrame.of(spark, analyzed) ne held)
-    } finally below.unpersist()
-    val after = KnownFrame.of(spark, analyzed)
-    assert(KnownFrame.of(spark, analyzed) eq after)
+    val last =
+      try {
+        val cached = KnownFrame.of(spark, analyzed)
+        assert(cached ne plain)
+        assert(KnownFrame.of(spark, analyzed) eq cached)
+        // Its size is known now, by which Spark plans what is above.
+        below.count()
+        assert(KnownFrame.of(spark, analyzed) ne cached)
+        val held = KnownFrame.of(spark, analyzed)
+        below.unpersist()
+        below.cache()
+        assert(KnownFrame.of(spark, analyzed) ne held)
+        KnownFrame.of(spark, analyzed)
+      } finally below.unpersist()
+    assert(KnownFrame.of(spark, analyzed) ne last)
   }
 }

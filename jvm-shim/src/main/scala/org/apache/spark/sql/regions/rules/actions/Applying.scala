@@ -23,8 +23,9 @@ private[rules] final class Applying(
     typed: Option[TypedPlan],
     answer: wire.Decision) {
 
-  private val byNode = answer.actions.collect { case action: wire.NodeAction => action }.groupBy(_.node)
-    .map { case (node, actions) => node -> actions.filterNot(Applying.inFrame) }
+  private val byNode = answer.actions.collect {
+    case action: wire.NodeAction if !Applying.inFrame(action) => action
+  }.groupBy(_.node)
   private[actions] val reads = new Reads(this, signed)
 
   /** By the id of its node, each relation that an engine can read. */

@@ -37,14 +37,12 @@ private[rules] object RouteApplier extends ActionApplier[wire.Route] {
     query.reorder(node).flatMap(_ => computed(query, query.signed, query.inputs, node, action))
 
   /** A node of a DataFrame which is computed in the place of a part of the query, and that node's place in it. */
-  def inside(query: Applying, frame: SharedPoint, action: wire.Route): Either[Refusal, (Int, LogicalPlan)] = {
-    val place = frame.places(query.signed).collectFirst { case (node, own) if node == action.node => own }
+  def inside(query: Applying, frame: SharedPoint, action: wire.Route): Either[Refusal, (Int, LogicalPlan)] =
     for {
-      own <- place.toRight(Refusal("NOT_COVERED", action.node.toString))
+      own <- frame.places(query.signed).toMap.get(action.node).toRight(Refusal("NOT_COVERED", action.node.toString))
       plan <- computed(
         query, frame.signed, frame.typed().fold(Map.empty[Int, EngineInput])(_.inputs), frame.signed.nodes(own), action)
     } yield own -> plan
-  }
 
   /** @param within the plan of the node, the query's or a DataFrame's, and what an engine can read of it */
   private def computed(
