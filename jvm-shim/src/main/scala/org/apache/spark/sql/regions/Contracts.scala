@@ -71,6 +71,9 @@ trait SignedPlan {
   def equal: Map[String, (String, String)]
   def predicates: Seq[wire.Predicate]
 
+  /** The node and all that is below it, in pre-order. */
+  final def below(node: SignedNode): Seq[SignedNode] = node +: node.children.flatMap(child => below(nodes(child)))
+
   /** Every listing that the rows of `node` depend on. */
   def inputs(node: SignedNode): Seq[InputListing]
 

@@ -31,7 +31,7 @@ private[rules] object DecideRequest {
       typed: Option[TypedPlan] = None,
       shape: Option[wire.QueryShape] = None): wire.Decide = {
     val conf = session.sessionState.conf
-    val sources = shared.filter(_.weaker).flatMap(p => below(signed, signed.nodes(p.node))).toSet
+    val sources = shared.filter(_.weaker).flatMap(p => signed.below(signed.nodes(p.node)).map(_.id)).toSet
     // Rows may have been left out: what is computed here is read by this query alone.
     val whole = !BadRows.handled(conf)
     wire.Decide(
@@ -167,9 +167,6 @@ private[rules] object DecideRequest {
     case relation: LogicalRelation => FileRows(session, relation)
     case _ => None
   }
-
-  private def below(signed: SignedPlan, node: SignedNode): Seq[Int] =
-    node.id +: node.children.flatMap(child => below(signed, signed.nodes(child)))
 
   /** A relation as it stands on disk, perhaps with fewer columns, brings nothing when stored once more. */
   private def source(n: SignedNode): Option[Refusal] =

@@ -39,8 +39,7 @@ final case class SharedPoint(
   def places(query: SignedPlan): Seq[(Int, Int)] = {
     def rows(n: SignedNode) = n.signature.toOption.map(s => (s.lineage, n.operator))
     val own = signed.nodes.flatMap(n => rows(n).map(_ -> n.id)).reverse.toMap
-    def below(n: SignedNode): Seq[SignedNode] = n +: n.children.map(query.nodes(_)).flatMap(below)
-    below(query.nodes(node)).flatMap(n => rows(n).flatMap(own.get).map(n.id -> _))
+    query.below(query.nodes(node)).flatMap(n => rows(n).flatMap(own.get).map(n.id -> _))
   }
 
   def plan: LogicalPlan = signed.nodes.head.plan

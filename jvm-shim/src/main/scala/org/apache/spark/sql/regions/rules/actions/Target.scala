@@ -69,8 +69,9 @@ private[actions] object Target {
       node: SignedNode,
       kept: Set[String],
       computed: Map[Int, LogicalPlan]): Target = {
-    def inside(n: SignedNode): Seq[Int] = n.children.flatMap(c => c +: inside(query.signed.nodes(c)))
-    val sources = inside(node).flatMap(query.readsAt).distinctBy { case (applier, action) => applier.entry(action) }
+    val sources = query.signed.below(node).tail.map(_.id).flatMap(query.readsAt).distinctBy { case (applier, action) =>
+      applier.entry(action)
+    }
     // What is read holds the columns that the queries need, and not all that the DataFrame has.
     val point =
       if (sources.isEmpty || computed.nonEmpty) whole
