@@ -39,6 +39,10 @@ class Signature:
     def shape(self) -> str:
         return shape(self.columns)
 
+    @cached_property
+    def column_set(self) -> frozenset[str]:
+        return frozenset(self.columns)
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -72,7 +76,7 @@ class Node:
     def copy(self) -> Hashable:
         """The same for nodes of one query that bring out the same rows and columns."""
         signed = self.signature
-        return (signed.lineage, self.operator, frozenset(signed.columns)) if signed else self.id
+        return (signed.lineage, self.operator, signed.column_set) if signed else self.id
 
     @property
     def counted(self) -> bool:

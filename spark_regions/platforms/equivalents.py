@@ -11,6 +11,8 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+import msgspec
+
 from spark_regions.platforms.typed import Expression
 
 UNREAD = MappingProxyType(
@@ -40,8 +42,7 @@ class Unproven(Exception):
         self.detail = detail
 
 
-@dataclass(frozen=True, slots=True)
-class Sql:
+class Sql(msgspec.Struct, frozen=True, gc=False):
     """
     :param text: an expression of the engine, in brackets where it needs them; of exactly the type that `type` maps to
     :param type: of Spark
@@ -123,21 +124,26 @@ class Translation:
     scope: Mapping[str, Sql]
     table: Table
     used: dict[Equivalent, None] = field(default_factory=dict)
-    done: dict[tuple[int, Aggregation | None], Sql | Unproven] = field(default_factory=dict)
+    done: dict[tuple[int, Aggregation | None], tuple[Expression, Sql | Unproven]] = field(default_factory=dict)
     depth: int = 0
 
     def of(self, expression: Expression, aggregation: Aggregation | None = None) -> Sql:
         """Each expression is looked at once, whatever number of entries ask for it."""
         key = (id(expression), aggregation)
-        if key not in self.done:
+        known = self.done.get(key)
+        if known is None:
             self.depth += 1
             try:
-                self.done[key] = self._new(expression, aggregation)
+                found: Sql | Unproven = self._new(expression, aggregation)
             except Unproven as refusal:
-                self.done[key] = refusal
+                # The frames that it came through hold this.
+                found = refusal.with_traceback(None)
             finally:
                 self.depth -= 1
-        found = self.done[key]
+            # As long as it is kept, no other expression has its id.
+            self.done[key] = expression, found
+        else:
+            found = known[1]
         if isinstance(found, Unproven):
             raise Unproven(found.code, found.detail)
         return found

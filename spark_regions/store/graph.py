@@ -109,8 +109,7 @@ def served(connection: sa.Connection, lineages: Iterable[str]) -> frozenset[str]
     """Those of the lineages that a committed entry has."""
     found: set[str] = set()
     for chunk in _chunks(sorted(set(lineages))):
-        query = sa.select(ENTRY.c.lineage).where(ENTRY.c.lineage.in_(chunk), ENTRY.c.state == "committed")
-        found.update(connection.execute(query).scalars())
+        found.update(connection.execute(_SERVED, {"lineages": chunk}).scalars())
     return frozenset(found)
 
 
@@ -154,6 +153,9 @@ def prune(connection: sa.Connection) -> None:
 _BY_LINEAGE = sa.select(OPERATOR).where(OPERATOR.c.lineage.in_(sa.bindparam("lineages", expanding=True)))
 _BY_CORE = (
     sa.select(OPERATOR).where(OPERATOR.c.core == sa.bindparam("core")).order_by(OPERATOR.c.last.desc()).limit(_KIN)
+)
+_SERVED = sa.select(ENTRY.c.lineage).where(
+    ENTRY.c.lineage.in_(sa.bindparam("lineages", expanding=True)), ENTRY.c.state == "committed"
 )
 _EDGES = (
     sa.select(EDGE.c.child, EDGE.c.parent, sa.func.count(), sa.func.sum(EDGE.c.occurrences))

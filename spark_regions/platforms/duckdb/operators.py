@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import reduce
 from itertools import islice, product
 from typing import Any
 
-from msgspec import structs
+from msgspec.structs import replace
 
 from spark_regions.platforms.duckdb.rows import ANY, Key, Rows, column
 from spark_regions.platforms.duckdb.text import ENGINE_TYPES, INT64_DIGITS, cast, engine_type, unless
@@ -46,6 +46,8 @@ COMPARISONS = frozenset(
 )
 OF_NO_NULL = COMPARISONS - {"EqualNullSafe"} | {"Contains", "EndsWith", "Like", "StartsWith"}
 """True of no null: of neither side, or of the value that is looked for in a list."""
+INPUTS = {"LogicalRelation": 0, "LocalRelation": 0, "Join": 2}
+"""Of operators that do not have one; unions have any number, but no expressions."""
 RANKS = {"Rank": "rank", "DenseRank": "dense_rank", "RowNumber": "row_number"}
 
 
@@ -98,9 +100,10 @@ class Making:
         self.tables: dict[str, RouteTable] = {}
         self.shared: dict[str, str] = {}
         self.raises = False
-        self._scopes: dict[tuple[int, ...], tuple[tuple[Rows, ...], dict[str, Sql]]] = {}
+        self._scopes: dict[tuple[int, ...], tuple[tuple[Rows, ...], dict[str, Sql], Translation]] = {}
         # The plans of its subqueries come behind its inputs.
         apart = subqueries(node)
+        self._asks = bool(apart)
         self.inputs = [child for child in node.children if child not in apart]
 
     def take(self, number: int, evaluated: Callable[[Rows], bool] = lambda rows: False) -> Rows:
@@ -125,22 +128,27 @@ class Making:
 
     def sql(self, expression: Expression, *inputs: Rows) -> Sql:
         """The expression over columns of the inputs."""
-        scope = self.scope(*inputs)
-        for plan in sorted({each.plan for each in walk(expression) if each.plan is not None}):
+        scope, translation = self._over(inputs)
+        for plan in sorted({each.plan for each in walk(expression) if each.plan is not None}) if self._asks else ():
             value = self.take(plan)
             if len(value.output) == 1:
                 if frozenset() not in value.unique:
                     value = self.add(_one_row(value, plan))
                 (found,) = value.output
                 scope[subquery(plan)] = Sql(f"(SELECT {column(found.id)} FROM {value.source})", found.type)
-        return Translation(scope, self.known.table).of(expression)
+        return translation.of(expression)
 
     def scope(self, *inputs: Rows) -> dict[str, Sql]:
-        """Of each expression over these inputs, which live as long."""
+        """Of each expression over these inputs."""
+        return self._over(inputs)[0]
+
+    def _over(self, inputs: tuple[Rows, ...]) -> tuple[dict[str, Sql], Translation]:
+        """With what is translated already of expressions over these inputs, which live as long."""
         key = tuple(map(id, inputs))
         if key not in self._scopes:
-            self._scopes[key] = inputs, {name: value for rows in inputs for name, value in passed(rows).items()}
-        return self._scopes[key][1]
+            scope = {name: value for rows in inputs for name, value in passed(rows).items()}
+            self._scopes[key] = inputs, scope, Translation(scope, self.known.table)
+        return self._scopes[key][1:]
 
     def condition(self, expression: Expression, *inputs: Rows) -> str:
         """What decides on rows is not evaluated on each of them."""
@@ -273,7 +281,9 @@ def expressions(node: Node) -> Iterator[Expression]:
 
 
 def subqueries(node: Node) -> set[int]:
-    """Roots of the plans that its expressions name."""
+    """Roots of the plans that its expressions name; they are behind its inputs among its children."""
+    if len(node.children) <= INPUTS.get(node.operator, 1):
+        return set()
     return {each.plan for expression in expressions(node) for each in walk(expression) if each.plan is not None}
 
 
@@ -723,8 +733,8 @@ def _up_to_peers(window: Expression, rows: Rows) -> Expression:
     }
     if frame.fields.get("frameType", "").removesuffix("$") != "RowFrame" or not any(u <= keys for u in rows.unique):
         return window
-    peers = structs.replace(frame, fields={**frame.fields, "frameType": "RangeFrame"})
-    return structs.replace(window, children=(function, structs.replace(specification, children=(*inputs, peers))))
+    peers = replace(frame, fields={**frame.fields, "frameType": "RangeFrame"})
+    return replace(window, children=(function, replace(specification, children=(*inputs, peers))))
 
 
 def _ranked(making: Making, rows: Rows, kind: str) -> str:

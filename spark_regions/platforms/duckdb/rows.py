@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+import msgspec
+from msgspec.structs import replace
 
 from spark_regions.platforms.equivalents import Unproven
 from spark_regions.platforms.typed import Attribute
@@ -13,8 +16,7 @@ ANY = "true AS nothing"
 """SQL has no SELECT of no column."""
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(msgspec.Struct, frozen=True):
     """A column by which rows are sorted."""
 
     column: str
@@ -30,8 +32,7 @@ class Key:
         return f"{self.column} {'ASC' if self.ascending else 'DESC'} NULLS {'FIRST' if self.nulls_first else 'LAST'}"
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(msgspec.Struct, frozen=True):
     """Rows of a node.
 
     Their columns are `c` and the attribute's id, and there may be others, by which they are sorted. What a node adds to
@@ -59,7 +60,7 @@ class Rows:
     where: tuple[str, ...] = ()
     behind: str = ""
     tables: tuple[RouteTable, ...] = ()
-    shared: Mapping[str, str] = field(default_factory=dict)
+    shared: Mapping[str, str] = msgspec.field(default_factory=dict)
     unique: frozenset[frozenset[str]] = frozenset()
     order: tuple[Key, ...] = ()
     disorder: Unproven | None = None
@@ -129,6 +130,7 @@ class Rows:
         return any({column(each) for each in keys} <= by for keys in self.unique)
 
 
+@lru_cache(8192)
 def column(attribute: str) -> str:
     if not attribute.isdecimal():
         raise Unproven("NOT_IN_TABLE", f"attribute {attribute!r}")

@@ -47,10 +47,14 @@ MOST_NODES = 500
 class Statement:
     """A whole cut; the fields are those of `wire.actions.Route`.
 
+    :param rows: of the outermost SELECT
+    :param names: of its columns
     :param nodes: that it stands for
+    :param zoned: it has columns of instants
     """
 
-    sql: str
+    rows: Rows
+    names: tuple[str, ...]
     tables: tuple[RouteTable, ...]
     columns: tuple[RouteColumn, ...]
     nodes: frozenset[int]
@@ -59,7 +63,21 @@ class Statement:
     tied: bool = False
     ordered: bool = False
     disabled: tuple[str, ...] = ()
-    zone: str = ""
+    session_zone: str = ""
+    zoned: bool = False
+
+    @property
+    def zone(self) -> str:
+        """Of the session, where a value depends on it."""
+        return self.session_zone if self.zoned or "TIMESTAMPTZ" in self.sql else ""
+
+    @property
+    def sql(self) -> str:
+        sql = final(self.rows, self.names, self.limit, self.tied)
+        shared = self.rows.shared
+        if not shared:
+            return sql
+        return f"WITH {', '.join(f'{name} AS MATERIALIZED ({each})' for name, each in shared.items())} {sql}"
 
 
 class Statements:
@@ -74,13 +92,14 @@ class Statements:
         self._repeated = repeated(nodes, order)
         self.known = Translated(nodes, frozenset(_read(plan)) | read(self._repeated.values()), table)
         self._inside: dict[int, frozenset[int]] = {}
+        self._zoned = {each.id for each in plan.nodes if any(column.type == "TIMESTAMP" for column in each.output)}
         for number in order:
             below = (*nodes[number].children, *subqueries(nodes[number]))
             self._inside[number] = frozenset({number}).union(*(self._inside.get(each, ()) for each in below))
             try:
                 self.known.rows[number] = self._shared(nodes[number])
             except Unproven as refusal:
-                self.known.rows[number] = refusal
+                self.known.rows[number] = refusal.with_traceback(None)
 
     def refusal(self, number: int) -> Unproven | None:
         """Why nothing above a node has a statement with it, where that is not for what is below it."""
@@ -110,24 +129,19 @@ class Statements:
             raise Unproven("NO_COLUMNS", "")
         if rows.order and rows.raising:
             rows = rows.materialized(f"x{number}")
-        names = [column(each.attribute) if each.attribute else f"f{at}" for at, each in enumerate(columns)]
-        tied = limit is not None or (bool(rows.order) and not rows.determined)
-        sql = final(rows, names, limit, tied)
-        if rows.shared:
-            sql = f"WITH {', '.join(f'{name} AS MATERIALIZED ({each})' for name, each in rows.shared.items())} {sql}"
-        inside = self._inside[number]
-        zoned = any(each.type == "TIMESTAMP" for below in inside for each in known.nodes[below].output)
         return Statement(
-            sql,
+            rows,
+            tuple(column(each.attribute) if each.attribute else f"f{at}" for at, each in enumerate(columns)),
             rows.tables,
             columns,
-            inside,
+            self._inside[number],
             finish,
             limit,
-            tied=tied,
+            tied=limit is not None or (bool(rows.order) and not rows.determined),
             ordered=bool(rows.order) or frozenset() in rows.unique,
             disabled=SKIPPING if rows.raises else (),
-            zone=self.plan.zone if zoned or "TIMESTAMPTZ" in sql else "",
+            session_zone=self.plan.zone,
+            zoned=not self._zoned.isdisjoint(self._inside[number]),
         )
 
     def _shared(self, node: Node) -> Rows:
@@ -141,7 +155,7 @@ class Statements:
             try:
                 self.known.rows[whole] = self._new(found.node).materialized(f"x{found.node.id}")
             except Unproven as refusal:
-                self.known.rows[whole] = refusal
+                self.known.rows[whole] = refusal.with_traceback(None)
                 # They are for all that is told of these rows.
                 self.known.limits.pop(found.node.id, None)
                 self.known.finished.pop(found.node.id, None)
