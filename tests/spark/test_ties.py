@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from tests.harness.session import committed, decisions, settle, sibling
+from tests.harness.session import NewDecisions, committed, decisions, settle, sibling
 from tests.spark.test_first_use import ANY, matched, reasons
 from tests.spark.test_same_rows import OFF
 from tests.tpc.rows import difference, outcome
@@ -128,3 +128,29 @@ def test_what_no_order_by_asks_for_is_read_in_any_order_where_another_engine_may
         loads(lambda frame: by(frame, 52).limit(7))  # which shows it: the rows are compared
     finally:
         stored.sparkSession.conf.set("spark.regions.platforms", "off")
+
+
+def test_the_first_rows_of_what_was_read_are_read_where_they_are_all_of_a_query(
+    spark: SparkSession, folder: str, plain: DataFrame
+) -> None:
+    """Whatever the order of the rows below a sort without ties, the first of them are one partition in that order."""
+
+    def groups(session: SparkSession) -> DataFrame:
+        last = F.max(F.reverse("text")).alias("last")
+        return session.read.parquet(folder).groupBy("k").agg(last, F.min("text"), F.max("text"), F.max("id"))
+
+    def first(session: SparkSession) -> DataFrame:
+        return groups(session).select("k", "last").orderBy("k", "last").limit(7)
+
+    def kinds(session: SparkSession) -> list[tuple[object, object]]:
+        return [(row["kind"], row["operator"]) for row in decided() if row["kind"] in ("store", "load")]
+
+    confs = {**ON, "spark.regions.recycle.strategy": "always"}
+    outcome(groups(sibling(spark, confs)))
+    committed(spark)
+    for expected in ([("load", "Aggregate"), ("store", "GlobalLimit")], [("load", "GlobalLimit")]):
+        decided = NewDecisions(spark)
+        session = sibling(spark, confs)
+        assert difference(outcome(first(plain.sparkSession)), outcome(first(session))) is None
+        committed(session)
+        assert kinds(session) == expected

@@ -75,7 +75,7 @@ private[platforms] object TypedExpression {
 
   private def tree(expression: Expression, children: Seq[JsonNode], fields: Seq[(String, String)]) = {
     val made = record("kind" -> text(name(expression)), "type" -> text(dataType(expression)))
-    made.put("nullable", nullable(expression))
+    if (!nullable(expression)) made.put("nullable", false)
     if (children.nonEmpty) made.set[JsonNode]("children", list(children))
     if (fields.nonEmpty)
       made.set[JsonNode]("fields", record(fields.map { case (key, value) => key -> text(value) }: _*))

@@ -217,11 +217,10 @@ private final class TypedWalk(session: SparkSession, signed: SignedPlan) {
       "children" -> list((below ++ roots).distinct.map(child => Json.number(child))),
       "output" -> list(
         plan.output.map { a =>
-          record(
-            "id" -> text(a.exprId.id.toString),
-            "name" -> text(a.name),
-            "type" -> text(a.dataType.sql),
-            "nullable" -> Json.flag(a.nullable))
+          val told =
+            record("id" -> text(a.exprId.id.toString), "name" -> text(a.name), "type" -> text(a.dataType.sql))
+          if (!a.nullable) told.put("nullable", false)
+          told
         }),
       "args" -> args
     )

@@ -100,7 +100,7 @@ private[rules] final case class Conjunct(
  *   multiplied, because a digest would then mean two columns
  * @param conjuncts by digest, in the order in which plain Spark applies them
  * @param columns what the output attributes are
- * @param ordered an order of rows that somebody asked for
+ * @param order of rows, as a digest, where somebody asked for one
  * @param pruned a runtime filter may have removed rows that a join above removes anyway
  * @param parsed rows of a text file of which no column is chosen yet
  * @param grouping of an aggregate, at the aggregate itself
@@ -112,7 +112,7 @@ private[rules] final case class Form(
     conjuncts: VectorMap[String, Conjunct],
     columns: Map[ExprId, String],
     inputs: Set[InputListing] = Set.empty,
-    ordered: Boolean = false,
+    order: Option[String] = None,
     pruned: Boolean = false,
     parsed: Boolean = false,
     rounding: Set[String] = Set.empty,

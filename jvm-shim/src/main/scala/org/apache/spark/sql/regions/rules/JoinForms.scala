@@ -148,7 +148,7 @@ private[rules] final class JoinForms(context: ExpressionContext) {
       bases = kept.bases + atom,
       columns = kept.columns ++ marked(atom, "optional", other),
       inputs = kept.inputs ++ other.inputs,
-      ordered = false,
+      order = None,
       pruned = kept.pruned || other.pruned,
       parsed = false
     )
@@ -161,7 +161,7 @@ private[rules] final class JoinForms(context: ExpressionContext) {
         id => left.columns.get(id).orElse(right.columns.get(id).map(Digest("other", _)))))
     val form = left.copy(
       inputs = left.inputs ++ right.inputs,
-      ordered = false,
+      order = None,
       pruned = left.pruned || right.pruned)
     join.joinType match {
       case ExistenceJoin(exists) =>

@@ -263,7 +263,8 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
 
   private def noteRefusals(signed: SignedQuery): Unit = {
     if (!whole) notes.decline(0, signed.nodes.head.operator, Refusal("BAD_ROWS"))
-    signed.nodes.foreach(noteRefusal)
+    val parts = signed.nodes.filter(n => n.plan.isInstanceOf[GlobalLimit] && n.signature.isRight).flatMap(_.children)
+    signed.nodes.filterNot(node => parts.contains(node.id)).foreach(noteRefusal)
   }
 
   private def noteRefusal(node: SignedNode): Unit = {

@@ -39,11 +39,13 @@ private[rules] final class OperatorForms(context: ExpressionContext, sources: So
     case (generate: Generate, Seq(child)) => this.generate(generate, child)
     case (sort: Sort, Seq(child)) =>
       val digest = digester(child)
-      sort.order.foreach(digest(_))
-      child.copy(ordered = true)
+      val keys = sort.order.map(key => Digest("key", digest(key.child), s"${key.direction} ${key.nullOrdering}"))
+      child.copy(order = Some(Digest.of("order", sort.global.toString +: keys)))
+    case (Limits(count, Sorted(sort)), Seq(child)) if RowOrder.total(sort) => limit(count, plan, child)
+    case (_: GlobalLimit, _) => Refused("LIMIT_WITHOUT_TOTAL_ORDER", plan.nodeName)
     case (Repartition(_, false, _), Seq(child)) => child
     case (_: Repartition | _: RepartitionByExpression | _: RebalancePartitions, Seq(child)) =>
-      child.copy(ordered = false)
+      child.copy(order = None)
     case (_: SubqueryAlias | _: View | _: ResolvedHint | _: Subquery | _: ReturnAnswer, Seq(child)) => child
     case (python: BatchEvalPython, Seq(child)) => evaluated(python.udfs, python.resultAttrs, child)
     case (python: ArrowEvalPython, Seq(child)) => evaluated(python.udfs, python.resultAttrs, child)
@@ -201,6 +203,13 @@ private[rules] final class OperatorForms(context: ExpressionContext, sources: So
       columns = child.columns ++ generated)
   }
 
+  /** The first rows of an order in which no two different rows are equal. */
+  private def limit(count: Int, limit: LogicalPlan, child: Form): Form = {
+    val atom = Digest.of("limit", Seq(child.lineage, count.toString) ++ child.order)
+    val columns = limit.output.map(a => a.exprId -> Digest("limited", atom, child.columns(a.exprId)))
+    opaque(atom, columns.toMap, Seq(child)).copy(order = child.order)
+  }
+
   private def sample(sample: Sample, child: Form): Form = {
     checkParsed(sample, child)
     val parameters = sample.productIterator.filterNot(_.isInstanceOf[LogicalPlan]).map(_.toString).toSeq
@@ -274,7 +283,7 @@ private[regions] object OperatorForms {
     plan match {
       case _: Command | _: WriteFiles | _: InsertIntoDir | _: InsertIntoStatement => refuse("COMMAND")
       case _: CollectMetrics => refuse("OBSERVE")
-      case _: GlobalLimit | _: LocalLimit | _: Offset | _: Tail => refuse("LIMIT_WITHOUT_TOTAL_ORDER")
+      case _: LocalLimit | _: Offset | _: Tail => refuse("LIMIT_WITHOUT_TOTAL_ORDER")
       case _ if SparkMinor.limitAll(plan) => refuse("LIMIT_WITHOUT_TOTAL_ORDER")
       case _: LogicalRDD => refuse("RDD_SOURCE")
       case _: CTERelationRef | _: CTERelationDef | _: WithCTE => refuse("CTE_REFERENCE")
@@ -296,7 +305,8 @@ private[regions] object OperatorForms {
   def notStorable(plan: LogicalPlan, form: Form): Option[Refusal] = plan match {
     case _: Repartition | _: RepartitionByExpression | _: RebalancePartitions => Some(Refusal("REPARTITION"))
     case _: InMemoryRelation => Some(Refusal("USER_CACHED"))
-    case _ if form.ordered => Some(Refusal("ORDERED"))
+    // Few rows, in one partition that is read as it is.
+    case _ if form.order.isDefined && !plan.isInstanceOf[GlobalLimit] => Some(Refusal("ORDERED"))
     case _ if form.pruned => Some(Refusal("RUNTIME_FILTER"))
     case _ => None
   }

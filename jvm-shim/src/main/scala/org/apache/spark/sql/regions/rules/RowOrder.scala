@@ -113,7 +113,11 @@ private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan, e
 
   /** Whether nobody sees another order of the node's rows: not in this query, or each run has its own. */
   def settled(node: SignedNode): Boolean =
-    any || RowOrder.single(node.plan) || hidden(node) || engine && handedOn(node) || !repeats(node)
+    hidden(node) || !asked(node) &&
+      (any || RowOrder.single(node.plan) || engine && handedOn(node) || !repeats(node))
+
+  /** Whether the query asks for an order of the node's rows; of sorts the rows below are kept. */
+  def asked(node: SignedNode): Boolean = node.plan.isInstanceOf[GlobalLimit]
 
   /** The same, or nobody does as long as there are no ties, which is checked. */
   def free(node: SignedNode): Boolean = hiding(node).isDefined || settled(node)
@@ -300,7 +304,7 @@ private[regions] object RowOrder {
   }
 
   /** No two different rows are ties. */
-  private def total(sort: Sort): Boolean = {
+  def total(sort: Sort): Boolean = {
     val keys = sort.order.map(_.child)
     val exact = AttributeSet(keys.collect { case a: Attribute if ValueDigest.groupsExactly(a.dataType) => a })
     sort.child.outputSet.subsetOf(exact) || sort.child.distinctKeys.exists(_.subsetOf(ExpressionSet(keys))) ||

@@ -104,6 +104,9 @@ private[rules] final class Signing(
   private val filters = mutable.ArrayBuffer[Seq[String]]()
   private val conjuncts = mutable.HashMap[String, Conjunct]()
 
+  /** What local limits take the rows of each partition of, which alone says nothing of these rows. */
+  private val limited = mutable.HashMap[Int, Either[Refusal, Form]]()
+
   def query(plan: LogicalPlan, part: Boolean): SignedQuery = {
     if (session.sessionState.conf.getConf(RegionsConf.sourcesWritten)) sources.prepare(
       plan.collectWithSubqueries {
@@ -151,7 +154,11 @@ private[rules] final class Signing(
       rounding(signed._1) ++= inner.getTagValue(Signing.roundingAlone).getOrElse(Set.empty)
       signed
     }
-    val form = this.form(plan, children.map(_._2)).map { own =>
+    if (plan.isInstanceOf[LocalLimit]) limited(id) = children.head._2
+    val inputs = children.map { case (child, form) =>
+      if (plan.isInstanceOf[GlobalLimit]) limited.getOrElse(child, form) else form
+    }
+    val form = this.form(plan, inputs).map { own =>
       val below = subqueries.flatMap(_._2.toOption).flatMap(_.inputs)
       val pruned = own.pruned && !subqueryRoot
       if (below.isEmpty && pruned == own.pruned) own else own.copy(inputs = own.inputs ++ below, pruned = pruned)

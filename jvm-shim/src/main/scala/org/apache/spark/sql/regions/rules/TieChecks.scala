@@ -135,8 +135,17 @@ private[rules] object TiePlace extends PredicateHelper {
   }
 }
 
+/** A sort of all rows, perhaps with fewer of its columns, or with some that are computed of these. */
+private[rules] object Sorted {
+  def unapply(plan: LogicalPlan): Option[Sort] = plan match {
+    case sort: Sort => Option.when(sort.global)(sort)
+    case Project(_, sort: Sort) => unapply(sort)
+    case _ => None
+  }
+}
+
 /** The first rows of a plan. */
-private object Limits {
+private[rules] object Limits {
   def apply(count: Int, plan: LogicalPlan): LogicalPlan = Limit(Literal(count), plan)
 
   def unapply(plan: LogicalPlan): Option[(Int, LogicalPlan)] = plan match {

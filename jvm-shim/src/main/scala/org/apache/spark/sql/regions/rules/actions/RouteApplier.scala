@@ -34,7 +34,8 @@ private[rules] object RouteApplier extends ActionApplier[wire.Route] {
   }
 
   def apply(query: Applying, node: SignedNode, plan: LogicalPlan, action: wire.Route): Either[Refusal, LogicalPlan] =
-    query.reorder(node).flatMap(_ => computed(query, query.signed, query.inputs, node, action))
+    (if (action.ordered && query.order.asked(node)) Right(query.unordered(node)) else query.reorder(node))
+      .flatMap(_ => computed(query, query.signed, query.inputs, node, action))
 
   /** A node of a DataFrame which is computed in the place of a part of the query, and that node's place in it. */
   def inside(query: Applying, frame: SharedPoint, action: wire.Route): Either[Refusal, (Int, LogicalPlan)] =
