@@ -132,7 +132,26 @@ def test_a_filter_that_does_not_is_not(sides: Sides, stored: str, asked: str) ->
     assert sides.both(f"SELECT * FROM t WHERE {stored}", f"SELECT * FROM t WHERE {asked}") == []
 
 
+UNION = """SELECT 'a' AS what, id, x, s, day FROM t WHERE flag
+    UNION ALL SELECT 'b', id * 2, CAST(id % 10 AS int), upper(s), day FROM t
+    UNION ALL SELECT 'c', -id, x, concat(s, 'b'), date'2024-02-29' FROM t WHERE x <> 7"""
 SERVED = {
+    "a part of a union": (UNION, f"SELECT s, day FROM ({UNION}) WHERE x > 3 AND id IS NOT NULL", ["FILTERED"]),
+    "a smaller part of a union": (
+        f"SELECT * FROM ({UNION}) WHERE x > 3",
+        f"SELECT what, id + 1 FROM ({UNION}) WHERE x > 5",
+        ["IMPLIED"],
+    ),
+    "groups of a part of a union": (
+        UNION,
+        f"SELECT what, count(*), max(s) FROM ({UNION}) WHERE x % 2 = 1 GROUP BY what ORDER BY what",
+        ["FILTERED"],
+    ),
+    "not a part of a union by another": (
+        f"SELECT * FROM ({UNION}) WHERE x > 3",
+        f"SELECT * FROM ({UNION}) WHERE id > 3",
+        [],
+    ),
     "the very same": ("SELECT * FROM t WHERE x > 3", "SELECT * FROM t WHERE 3 < x", ["SAME_ROWS"]),
     "more filters": ("SELECT * FROM t WHERE x > 3", "SELECT id, x FROM t WHERE x > 3 AND flag", ["FILTERED"]),
     "fewer columns, one of them computed": (
@@ -214,6 +233,30 @@ def test_explain_tells_the_rule(sides: Sides, capsys: pytest.CaptureFixture[str]
     sides.both("SELECT * FROM t WHERE x > 3", "SELECT * FROM t WHERE x > 5")
     sides.query(sides.on, "SELECT id FROM t WHERE x > 6 AND x < 9").explain()
     assert "[ALWAYS]: IMPLIED" in capsys.readouterr().out
+
+
+def test_parts_of_unions_by_chance(sides: Sides) -> None:
+    draw = random.Random(chance.seed_of("unions"))
+    values = {
+        "x": ["x", "-x % 7", "CAST(id % 10 AS int)", "coalesce(x, 3)", "4"],
+        "s": ["s", "upper(s)", "concat(s, 'b')", "CAST(x AS string)", "'ab'"],
+        "day": ["day", "date_add(day, 1)", "date'2024-02-29'"],
+    }
+
+    def branch(filters: float) -> str:
+        columns = ", ".join(f"{draw.choice(found)} AS {name}" for name, found in values.items())
+        own = f"WHERE {drawn(draw, draw.choice(['x', 's', 'f']))}" if draw.random() < filters else ""
+        # What overflows is not of interest here.
+        return f"SELECT {columns} FROM (SELECT * FROM t WHERE x BETWEEN 0 AND 9 AND year(day) < 9000) {own}"
+
+    read = 0
+    for _ in range(15):
+        union = " UNION ALL ".join(branch(0.4) for _ in range(draw.randint(2, 4)))
+        filters = [drawn(draw, draw.choice(list(values))) for _ in range(draw.randint(1, 2))]
+        stored = union if draw.random() < 0.7 else f"SELECT * FROM ({union}) WHERE {filters[0]}"
+        columns = ", ".join(draw.sample(list(values), draw.randint(1, 3)))
+        read += len(sides.both(stored, f"SELECT {columns} FROM ({union}) WHERE {' AND '.join(filters)}"))
+    assert read >= 5, "vacuous: hardly anything was read"
 
 
 # What filters say, by chance

@@ -16,6 +16,7 @@ private[rules] final class OperatorForms(context: ExpressionContext, sources: So
 
   private val definitions = context.definitions
   private val joins = new JoinForms(context)
+  private val unions = new UnionForms(definitions)
 
   def apply(plan: LogicalPlan, children: Seq[Form]): Form = (plan, children) match {
     case (relation: LogicalRelation, _) => sources.relation(relation)
@@ -34,7 +35,7 @@ private[rules] final class OperatorForms(context: ExpressionContext, sources: So
       aggregate(distinct.output, distinct.output, distinct, child)
     case (_: Deduplicate, _) => Refused("ORDER_DEPENDENT", "dropDuplicates")
     case (window: Window, Seq(child)) => this.window(window, child)
-    case (union: Union, forms) => this.union(union, forms)
+    case (union: Union, forms) => unions(union, forms)
     case (expand: Expand, Seq(child)) => this.expand(expand, child)
     case (generate: Generate, Seq(child)) => this.generate(generate, child)
     case (sort: Sort, Seq(child)) =>
@@ -164,17 +165,6 @@ private[rules] final class OperatorForms(context: ExpressionContext, sources: So
       case (named, (_, digest)) if AggregateDigest.rounds(named) => digest
     }
     child.copy(columns = child.columns ++ columns, rounding = rounding.toSet)
-  }
-
-  /** Branches in the order of what they are, so that theirs in the plan does not matter. */
-  private def union(union: Union, forms: Seq[Form]): Form = {
-    val branches = union.children.zip(forms).sortBy(_._2.lineage)
-    val atom = Digest.of("union", branches.map(_._2.lineage))
-    val columns = union.output.zipWithIndex.map { case (attribute, i) =>
-      val parts = branches.map { case (plan, form) => form.columns(plan.output(i).exprId) }
-      attribute.exprId -> Digest.of("branches", (atom +: ValueDigest.typeKey(attribute.dataType) +: parts))
-    }
-    opaque(atom, columns.toMap, forms)
   }
 
   private def expand(expand: Expand, child: Form): Form = {

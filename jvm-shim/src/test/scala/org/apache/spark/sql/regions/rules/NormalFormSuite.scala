@@ -46,6 +46,10 @@ class NormalFormSuite extends SignerSuite {
   same("branches of a union")(
     "select o_id as x from orders union all select c_id from customers",
     "select c_id as y from customers union all select o_id from orders")
+  same("a filter above or below a union")(
+    "select * from (select o_id as x, o_cust y from orders union all select c_id, c_id from customers) where y > 4",
+    "select o_id as x, o_cust y from orders where o_cust > 4 union all select c_id, c_id from customers where c_id > 4"
+  )
   same("left outer join mirrored")(
     "select c_id, o_id from customers left join orders on o_cust = c_id",
     "select c_id, o_id from orders right join customers on c_id = o_cust")
@@ -101,6 +105,14 @@ class NormalFormSuite extends SignerSuite {
   different("union pairs columns")(
     "select o_id x, o_cust y from orders union all select o_cust, o_id from orders",
     "select o_id x, o_cust y from orders union all select o_id, o_cust from orders"
+  )
+  different("a filter of one branch of a union")(
+    "select o_id x from orders where o_id > 4 union all select c_id from customers",
+    "select o_id x from orders union all select c_id from customers where c_id > 4"
+  )
+  different("a filter of all branches of a union, or of one")(
+    "select o_id x from orders where o_id > 4 union all select c_id from customers where c_id > 4",
+    "select o_id x from orders where o_id > 4 union all select c_id from customers"
   )
   different("distinct aggregate")(
     "select count(o_cust) from orders", "select count(distinct o_cust) from orders")

@@ -109,6 +109,34 @@ class OverSuite extends SignerSuite {
     "select o_id x, o_status y from orders union all select c_id, c_name from customers",
     "select y from (select c_name y, c_id x from customers union all select o_status, o_id from orders)"
   )
+  private val union =
+    "select o_id x, o_cust y, o_status s from orders union all select c_id, c_id % 9, c_name from customers"
+
+  serves("a part of a union, by columns that are not selected")(
+    union, s"select x + 1 from ($union) where y > 1 and s <> 's1'")
+  serves("a part of a union whose branches have filters of their own")(
+    "select o_id x, o_total y from orders where o_total > 50 union all select c_id, c_id * 1.25 from customers",
+    "select y from (select o_id x, o_total y from orders where o_total > 50 union all select c_id, c_id * 1.25 from customers) where x > 20"
+  )
+  serves("a part of a union of one table, by either column")(
+    "select o_id x, o_cust y from orders union all select o_cust, o_id from orders",
+    "select x from (select o_id x, o_cust y from orders union all select o_cust, o_id from orders) where y > 10 and x < 200"
+  )
+  serves("a part of a union, by what is computed of it")(
+    union, s"select upper(s), y from ($union) where concat(s, 'x') > 's1' and coalesce(y, x) % 2 = 0")
+  serves("groups of a part of a union, with a constant for each branch")(
+    "select 'orders' what, o_id x, o_status s from orders union all select 'customers', c_id, c_name from customers",
+    "select what, s, sum(x) from (select 'orders' what, o_id x, o_status s from orders union all select 'customers', c_id, c_name from customers) where x > 3 group by what, s"
+  )
+  serves("a part of a union of unions")(
+    s"$union union all $union", s"select x from ($union union all $union) where y = 1")
+  doesNotServe("filters of other columns of a union")(
+    s"select * from ($union) where x > 10", s"select * from ($union) where y > 10")
+  doesNotServe("filters of another column in each branch")(
+    "select o_id x, o_cust y from orders union all select c_id, cast(c_nation as bigint) from customers",
+    "select o_id x, o_cust y from orders where o_id > 2 union all select c_id, cast(c_nation as bigint) from customers where cast(c_nation as bigint) > 2"
+  )
+
   serves("explode")(
     "select o_id, o_status, t from orders lateral view explode(o_tags) as t",
     "select t + 1, o_id from orders lateral view explode(o_tags) as t where o_status = 's1' and t > 0"
