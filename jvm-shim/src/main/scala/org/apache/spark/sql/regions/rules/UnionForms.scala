@@ -23,7 +23,9 @@ import org.apache.spark.sql.catalyst.plans.logical.Union
 private[rules] final class UnionForms(definitions: Definitions) {
 
   def apply(union: Union, forms: Seq[Form]): Form = {
-    val filters = alike(forms, _.notNull.isEmpty)
+    val found = inOrder(forms.head, alike(forms, _.notNull.isEmpty))
+    // One may keep the next from failing, in each branch.
+    val filters = if (forms.indices.forall(i => isInOrder(forms(i), found.map(_(i))))) found else Nil
     val less = without(forms, filters)
     val notNull = alike(less, _.notNull.isDefined)
     val lifted = inOrder(forms.head, filters ++ notNull)
@@ -53,6 +55,11 @@ private[rules] final class UnionForms(definitions: Definitions) {
   private def inOrder(first: Form, lifted: Seq[Seq[Conjunct]]): Seq[Seq[Conjunct]] = {
     val place = first.conjuncts.keys.zipWithIndex.toMap
     lifted.sortBy(each => place(each.head.digest))
+  }
+
+  private def isInOrder(form: Form, lifted: Seq[Conjunct]): Boolean = {
+    val wanted = lifted.map(_.digest)
+    form.conjuncts.keys.filter(wanted.toSet).toSeq == wanted
   }
 
   /** The same for one operator with the same literals, whatever it is applied to. */

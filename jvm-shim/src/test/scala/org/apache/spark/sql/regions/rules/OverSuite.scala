@@ -132,6 +132,10 @@ class OverSuite extends SignerSuite {
     s"$union union all $union", s"select x from ($union union all $union) where y = 1")
   doesNotServe("filters of other columns of a union")(
     s"select * from ($union) where x > 10", s"select * from ($union) where y > 10")
+  doesNotServe("filters of a union in another order in each branch")(
+    "select o_id x, o_cust y from orders union all select c_id, c_id % 9 from customers",
+    "select o_id x, o_cust y from orders where 6 / o_id < 3 and o_cust > 2 union all select c_id, c_id % 9 from customers where c_id % 9 > 2 and 6 / c_id < 3"
+  )
   doesNotServe("filters of another column in each branch")(
     "select o_id x, o_cust y from orders union all select c_id, cast(c_nation as bigint) from customers",
     "select o_id x, o_cust y from orders where o_id > 2 union all select c_id, cast(c_nation as bigint) from customers where cast(c_nation as bigint) > 2"
