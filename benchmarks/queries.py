@@ -312,7 +312,8 @@ def _pass(pair: Mapping[str, Driver], queries: Mapping[int, str]) -> Answer:
 
 
 def costs_of_ours(options: Options) -> Answer:
-    """Where our milliseconds go: a query that stores its result, one that reads it, and one with nothing to do.
+    """Where our milliseconds go: a query that stores its result, one that reads it, one with nothing to do, and, in a
+    JVM of its own, one that another engine answers.
 
     Cold is the first query of each kind in its JVMs; warm are those after fifteen of each kind. `after` is what goes on
     when the rows are there.
@@ -322,20 +323,22 @@ def costs_of_ours(options: Options) -> Answer:
         "FROM lineitem JOIN orders ON l_orderkey = o_orderkey WHERE l_orderkey % 100 <> {} GROUP BY o_orderpriority",
         "nothing": "SELECT l_orderkey, l_quantity FROM lineitem WHERE l_orderkey = {}",
     }
-    kinds["loads"] = kinds["stores"]
+    kinds["loads"] = kinds["routes"] = kinds["stores"]
     found: dict[tuple[str, str], list[Answer]] = {}
-    with sides(PAIR, data.tpch(options.scale, options.data)) as pair:
+    trio = PAIR | {"plugin": {"spark.regions.platforms": "off"}, "engine": {}}
+    with sides(trio, data.tpch(options.scale, options.data)) as three:
         for number in range(WARM_AFTER + options.rounds):
             for kind, text in kinds.items():
-                turn = in_turn(list(PAIR), number)
-                given = {side: pair[side].ask("query", text=text.format(number)) for side in turn}
-                told = pair["plugin"].ask("last_decision")
+                ours = "engine" if kind == "routes" else "plugin"
+                turn = in_turn(["plain", ours], number)
+                given = {side: three[side].ask("query", text=text.format(number)) for side in turn}
+                told = three[ours].ask("last_decision")
                 state = "cold" if number == 0 else "warm" if number >= WARM_AFTER else "warming"
                 did = [action["kind"] for action in told["actions"]]
-                if did != {"stores": ["store"], "loads": ["load"], "nothing": []}[kind]:
+                if did != {"stores": ["store"], "loads": ["load"], "routes": ["route"], "nothing": []}[kind]:
                     raise RuntimeError(f"Found {did} in a query that {kind}: {told}")
-                found.setdefault((kind, state), []).append(_milliseconds(given, told))
-        versions = pair["plugin"].versions
+                found.setdefault((kind, state), []).append(_milliseconds(given["plain"], given[ours], told))
+        versions = three["plugin"].versions
     return {
         "milliseconds": {
             f"{kind}, {state}": {name: round(median(each.get(name, 0.0) for each in all_), 1) for name in all_[0]}
@@ -346,8 +349,7 @@ def costs_of_ours(options: Options) -> Answer:
     }
 
 
-def _milliseconds(given: Mapping[str, Answer], told: Answer) -> Answer:
-    plain, ours = given["plain"], given["plugin"]
+def _milliseconds(plain: Answer, ours: Answer, told: Answer) -> Answer:
     laps = dict(sorted(told["laps"].items()))
     return {
         "plain": 1000 * plain["seconds"],
