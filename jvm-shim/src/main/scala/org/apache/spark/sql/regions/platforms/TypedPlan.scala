@@ -217,10 +217,8 @@ private final class TypedWalk(session: SparkSession, signed: SignedPlan) {
       "children" -> list((below ++ roots).distinct.map(child => Json.number(child))),
       "output" -> list(
         plan.output.map { a =>
-          val told =
-            record("id" -> text(a.exprId.id.toString), "name" -> text(a.name), "type" -> text(a.dataType.sql))
-          if (!a.nullable) told.put("nullable", false)
-          told
+          val told = Seq("id" -> text(a.exprId.id.toString), "name" -> text(a.name), "type" -> text(a.dataType.sql))
+          record(told ++ Option.when(!a.nullable)("nullable" -> Json.flag(false)): _*)
         }),
       "args" -> args
     )
