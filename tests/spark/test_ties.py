@@ -142,7 +142,7 @@ def test_the_first_rows_of_what_was_read_are_read_where_they_are_all_of_a_query(
     def first(session: SparkSession) -> DataFrame:
         return groups(session).select("k", "last").orderBy("k", "last").limit(7)
 
-    def kinds(session: SparkSession) -> list[tuple[object, object]]:
+    def kinds() -> list[tuple[object, object]]:
         return [(row["kind"], row["operator"]) for row in decided() if row["kind"] in ("store", "load")]
 
     confs = {**ON, "spark.regions.recycle.strategy": "always"}
@@ -153,4 +153,4 @@ def test_the_first_rows_of_what_was_read_are_read_where_they_are_all_of_a_query(
         session = sibling(spark, confs)
         assert difference(outcome(first(plain.sparkSession)), outcome(first(session))) is None
         committed(session)
-        assert kinds(session) == expected
+        assert kinds() == expected

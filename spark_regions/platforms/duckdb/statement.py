@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from spark_regions.platforms.duckdb.operators import (
     BELOW,
@@ -43,7 +44,7 @@ sum is had otherwise. `join_filter_pushdown` stays: it drops rows without a part
 MOST_NODES = 500
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Statement:
     """A whole cut; the fields are those of `wire.actions.Route`.
 
@@ -71,7 +72,7 @@ class Statement:
         """Of the session, where a value depends on it."""
         return self.session_zone if self.zoned or "TIMESTAMPTZ" in self.sql else ""
 
-    @property
+    @cached_property
     def sql(self) -> str:
         sql = final(self.rows, self.names, self.limit, self.tied)
         shared = self.rows.shared
