@@ -64,13 +64,13 @@ class Catalog:
         work: Callable[[sa.Connection], T],
         seconds: float | None = None,
         counted: bool = False,
-        locked: bool = True,
+        fresh: bool = False,
     ) -> T:
         """Run `work` in a write transaction, again if another process was faster; it must be safe to repeat.
 
         :param seconds: give up after this long; default `busy_seconds`
-        :param locked: wait for other writers; needs the tables
         :param counted: the operator graph changes, so what others keep of it in memory is old
+        :param fresh: the catalog may have no tables yet
         """
         deadline = time.monotonic() + (self.busy_seconds if seconds is None else seconds)
         while True:
@@ -78,11 +78,11 @@ class Catalog:
                 wait = max(0.0, deadline - time.monotonic())
                 writer = self.engine.execution_options(regions_write=int(wait * 1000))
                 with self._translated(), writer.connect() as connection, connection.begin():
-                    if not self.is_sqlite and locked:
+                    if not self.is_sqlite:
                         # One writer at a time, as SQLite has it: budgets and merges are read before they are written.
                         # By itself PostgreSQL would wait for the other writer without end; 0 would mean just that.
                         connection.exec_driver_sql(f"SET LOCAL lock_timeout = {max(1, int(wait * 1000))}")
-                        connection.execute(_LOCK)
+                        connection.execute(_LOCK_FRESH if fresh else _LOCK)
                     result = work(connection)
                     if counted:
                         connection.execute(_COUNT_CHANGE)
@@ -104,7 +104,7 @@ class Catalog:
         """
         current = self._revision()
         if current is None:
-            self.write(_create, locked=False)
+            self.write(_create, fresh=True)
         elif current < HEAD:
             raise CatalogOlder(f"Found catalog revision {current}, expected {HEAD}.")
         elif current > HEAD:
@@ -142,6 +142,8 @@ class _Conflict(StoreError):
 
 _SELECT_CHANGES = sa.select(META.c.value).where(META.c.name == _CHANGES)
 _LOCK = _SELECT_CHANGES.with_for_update()
+# Of a database without our tables nothing can be locked but a number that stands for them.
+_LOCK_FRESH = sa.text("SELECT pg_advisory_xact_lock(7310868735422358374)")
 _COUNT_CHANGE = sa.update(META).where(META.c.name == _CHANGES).values(value=META.c.value + 1)
 
 

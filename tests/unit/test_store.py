@@ -3,7 +3,9 @@ from __future__ import annotations
 import multiprocessing
 import os
 import stat
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -460,6 +462,19 @@ def test_processes_write_one_catalog_at_once(tmp_path, url):
     assert (merged.executions, merged.seconds.count, merged.seconds.mean) == (60, 60, 2.0)
     assert edges == {"s": {"j": EdgeUse(runs=3, occurrences=60)}}
     catalog.close()
+
+
+def test_a_fresh_catalog_is_opened_by_many_at_once(tmp_path, url):
+    def opened(_):
+        started.wait()
+        return open_catalog(place(str(tmp_path), "anna", url), busy_seconds=60)
+
+    started = threading.Barrier(8)
+    with ThreadPoolExecutor(8) as pool:
+        catalogs = list(pool.map(opened, range(8)))
+    for catalog in catalogs:
+        assert catalog.read(catalog.changes) == 0
+        catalog.close()
 
 
 def test_what_the_command_line_uses(store, tmp_path, url):
