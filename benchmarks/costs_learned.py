@@ -4,7 +4,7 @@ python -m benchmarks.costs_learned [--scale 1] [--rounds 2]
 
 Against the fixed weights, as one factor scales them to the machine, and against the genetic search of RHEEMix (§3.2),
 by differential evolution with the paper's loss. What is predicted is what the weights divide: seconds on a core that no
-operator measured of its own (`costs/learned.work_of`). Nothing is stored or read.
+operator measured of its own (`costs/learned.work_of`). Nothing is stored or read, and no other engine answers.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ OFF = {
     "spark.regions.recycle.strategy": "off",
     "spark.regions.persist.enabled": "false",
     "spark.regions.sharing.enabled": "false",
+    "spark.regions.platforms": "off",
 }
 
 

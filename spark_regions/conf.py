@@ -187,7 +187,8 @@ CONFS: tuple[Conf, ...] = (
         "startup",
         "How long a query waits for a decision before it runs unchanged; a millisecond more for each two operators, "
         "and four for each where another engine may take parts. "
-        "Where decisions of late have saved more than ten times as long: a tenth of that, at most 2s. 0: never wait.",
+        "Where decisions of late have saved more than ten times as long: a tenth of that, at most 2s. Until the first "
+        "decision, of a planner that may be opening its store: 2s. 0: never wait.",
         unit="ms",
         minimum=0,
     ),

@@ -36,6 +36,7 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
   val queries = new QueryRegistry(1000)
   private val numbers = new AtomicLong()
 
+  val patience = new AdaptiveDeadline
   private val client = new PlannerClient(
     PlannerSettings(
       command = PlannerPython.command(sc.conf),
@@ -44,11 +45,12 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
       hello = RegionsRuntime.hello(sc, _),
       startupDeadlineMillis = sc.conf.get(
         RegionsConf.plannerStartupDeadline)
-    ))
+    ),
+    patience
+  )
 
   val planner: Planner = client
   val plannerDeadlineMillis: Long = sc.conf.get(RegionsConf.plannerDeadline)
-  val adaptiveDeadline = new AdaptiveDeadline
   val state = new StateReport(sc, client, counters)
   val events = new RegionsEvents(sc, state)
   val profile: ProfileListener = new ProfileListener(queries, client.observe, ran)

@@ -36,7 +36,11 @@ final case class PlannerSettings(
  *       └──────► refused: not startable, wrong version, refused by the planner itself
  * }}}
  */
-final class PlannerClient(settings: PlannerSettings, backoff: Backoff = new Backoff, breaker: Breaker = new Breaker)
+final class PlannerClient(
+    settings: PlannerSettings,
+    patience: AdaptiveDeadline,
+    backoff: Backoff = new Backoff,
+    breaker: Breaker = new Breaker)
     extends Planner with Logging {
   import PlannerClient._
 
@@ -75,7 +79,7 @@ final class PlannerClient(settings: PlannerSettings, backoff: Backoff = new Back
       implicit codec: Codec[A]): Either[Refusal, A] =
     try {
       if (deadlineMillis <= 0) Left(Refusal("PLANNER_DEADLINE", "spark.regions.planner.deadline is 0: never wait"))
-      else connected.flatMap(ask(_, message, deadlineMillis))
+      else connected.flatMap(ask(_, message, math.max(deadlineMillis, patience.millis)))
     } catch {
       case error: InterruptedException =>
         Thread.currentThread().interrupt()
@@ -123,6 +127,7 @@ final class PlannerClient(settings: PlannerSettings, backoff: Backoff = new Back
         case _: TimeoutException =>
           up.connection.forget(seq)
           breaker.failed()
+          patience.missed()
           if (up.connection.silentMillis > settings.hungMillis) killHung(up)
           Left(Refusal("PLANNER_DEADLINE", s"no answer within $deadlineMillis ms"))
         case error: ExecutionException => Left(reasonOf(error.getCause))

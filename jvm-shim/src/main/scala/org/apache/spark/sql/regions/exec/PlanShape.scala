@@ -3,9 +3,12 @@ package org.apache.spark.sql.regions.exec
 import scala.collection.mutable
 import scala.util.control.ControlThrowable
 
+import org.apache.hadoop.fs.FileStatus
+
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.FullOuter
 import org.apache.spark.sql.catalyst.plans.physical.{HashPartitioning, Partitioning, RangePartitioning, SinglePartition}
+import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, QueryStageExec}
 import org.apache.spark.sql.execution.aggregate.{BaseAggregateExec, HashAggregateExec}
@@ -48,12 +51,12 @@ private[regions] object PlanShape {
     val conf = session.sessionState.conf
     val listed = scan.relation.location.listFiles(scan.partitionFilters, Nil).flatMap(_.files)
     val splitBytes = FilePartition.maxSplitBytes(session, listed.map(_.getLen + conf.filesOpenCostInBytes).sum)
-    // Spark reads the longest split first, and equally long ones as they are listed. A bucket is told by the name of its file.
+    // A bucket is told by the name of its file.
     val told =
       if (scan.bucketedScan) listed.flatMap(file => Seq(file.getPath.toString, file.getLen.toString))
       else
-        (if (listed.forall(_.getLen <= splitBytes)) listed.sortBy(-_.getLen) else listed)
-          .flatMap(file => Seq(KnownContents.told(file.fileStatus), file.getLen.toString))
+        asRead(session, listed.map(_.fileStatus))
+          .flatMap(file => Seq(KnownContents.told(file), file.getLen.toString))
     val bucketed = if (scan.bucketedScan) s"${scan.optionalBucketSet} ${scan.optionalNumCoalescedBuckets}" else ""
     Digest.of(
       "files",
@@ -66,6 +69,13 @@ private[regions] object PlanShape {
       ) ++
         told
     )
+  }
+
+  /** In the order in which a scan of just these files reads them: the longest split first, equally long ones as listed. */
+  def asRead(session: SparkSession, listed: Seq[FileStatus]): Seq[FileStatus] = {
+    val cost = session.sessionState.conf.filesOpenCostInBytes
+    val splitBytes = FilePartition.maxSplitBytes(session, listed.map(_.getLen + cost).sum)
+    if (listed.forall(_.getLen <= splitBytes)) listed.sortBy(-_.getLen) else listed
   }
 
   private def hasPlan(expression: Expression): Boolean = expression.exists(_.isInstanceOf[PlanExpression[_]])

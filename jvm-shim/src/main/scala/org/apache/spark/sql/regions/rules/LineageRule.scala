@@ -179,9 +179,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
         DecideRequest(session, runtime, query, signed, shared, offers, repeated, subquery, grown, typed, shape)
       })
     val began = System.nanoTime()
-    val deadline = math.max(
-      DecideRequest.deadlineMillis(session, signed, typed.isDefined),
-      runtime.adaptiveDeadline.millis)
+    val deadline = DecideRequest.deadlineMillis(session, signed, typed.isDefined)
     val answer = whole match {
       case Some(request) => runtime.planner.request(request, deadline)
       case None =>
@@ -200,7 +198,6 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
     answer.foreach(told => runtime.recycling.ties.add(told.tied))
     answer match {
       case Left(refusal) =>
-        runtime.adaptiveDeadline.missed()
         notes.refused(refusal)
         None
       case Right(decision) if math.min(decision.offer, Policy.mostOffers) > offers =>
@@ -222,7 +219,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
           val applied = notes.lap("apply") {
             new Applying(session, runtime, notes, signed, shared, repeated, order, opened, typed, decision).rewrite()
           }
-          runtime.adaptiveDeadline.answered(notes.saving)
+          runtime.patience.answered(notes.saving)
           Some(applied)
         }
     }

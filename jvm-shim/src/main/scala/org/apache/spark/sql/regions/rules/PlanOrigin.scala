@@ -7,6 +7,7 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeProjection
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation, PartitioningAwareFileIndex}
+import org.apache.spark.sql.regions.exec.PlanShape
 
 /**
  * All that plain Spark's physical plan of a query depends on, as a digest: the optimized plan, its sources with their files and
@@ -16,7 +17,7 @@ private[regions] object PlanOrigin {
 
   /** Of a part of a query; None where a source is of a kind that is not known to be told completely. */
   def of(session: SparkSession, part: LogicalPlan, whole: LogicalPlan): Option[String] = {
-    val leaves = sources(whole)
+    val leaves = sources(session, whole)
     if (leaves.exists(_.isEmpty)) None
     else {
       val settings = session.sessionState.conf.getAllConfs.toSeq.filter(_._1.startsWith("spark.sql.")).sorted
@@ -30,18 +31,22 @@ private[regions] object PlanOrigin {
     }
   }
 
-  private def sources(plan: LogicalPlan): Seq[Option[String]] =
-    plan.collectLeaves().map(source) ++ plan.flatMap(_.subqueries).flatMap(sources)
+  private def sources(session: SparkSession, plan: LogicalPlan): Seq[Option[String]] =
+    plan.collectLeaves().map(source(session, _)) ++ plan.flatMap(_.subqueries).flatMap(sources(session, _))
 
-  private def source(leaf: LogicalPlan): Option[String] = leaf match {
+  private def source(session: SparkSession, leaf: LogicalPlan): Option[String] = leaf match {
     case relation: LogicalRelation =>
       relation.relation match {
         case files: HadoopFsRelation =>
           files.location match {
             case index: PartitioningAwareFileIndex =>
-              val listed = index.allFiles().map { file =>
-                s"${if (files.bucketSpec.isEmpty) KnownContents.told(file) else file.getPath} ${file.getLen}"
-              }
+              val listed = index.allFiles()
+              val told =
+                if (files.bucketSpec.isDefined) listed.map(file => s"${file.getPath} ${file.getLen}")
+                else
+                  // Which files of a partitioned relation are read, and so the splits, is up to filters.
+                  (if (files.partitionSchema.isEmpty) PlanShape.asRead(session, listed) else listed)
+                    .map(file => s"${KnownContents.told(file)} ${file.getLen}")
               val stats = relation.stats
               Some(
                 Digest.of(
@@ -53,7 +58,7 @@ private[regions] object PlanOrigin {
                     files.partitionSchema.json,
                     s"${stats.sizeInBytes} ${stats.rowCount} ${stats.attributeStats.values}"
                   ) ++
-                    listed
+                    told
                 ))
             case _ => None
           }

@@ -30,7 +30,7 @@ class BackoffSuite extends munit.FunSuite {
 
   test("a tenth of what decisions of late saved is waited for, two seconds at most, and nothing after a miss") {
     val waiting = new AdaptiveDeadline
-    assertEquals(waiting.millis, 0L)
+    assertEquals(waiting.millis, 2000L, "what the first one saves is not known")
     waiting.answered(8)
     waiting.answered(8)
     assertEquals(waiting.millis, 600L)

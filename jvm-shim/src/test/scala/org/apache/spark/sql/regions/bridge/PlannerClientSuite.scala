@@ -20,9 +20,12 @@ class PlannerClientSuite extends munit.FunSuite {
     environment = Map("PYTHONPATH" -> folder, "WIRE_MODE" -> mode) ++ log.map(path => "WIRE_LOG" -> path.toString)
   )
 
-  private def withClient[T](settings: PlannerSettings, backoff: Backoff = new Backoff, breaker: Breaker = new Breaker)(
-      body: PlannerClient => T): T = {
-    val client = new PlannerClient(settings, backoff, breaker)
+  private def withClient[T](
+      settings: PlannerSettings,
+      backoff: Backoff = new Backoff,
+      breaker: Breaker = new Breaker,
+      patience: AdaptiveDeadline = new AdaptiveDeadline(mostMillis = 0))(body: PlannerClient => T): T = {
+    val client = new PlannerClient(settings, patience, backoff, breaker)
     try body(client)
     finally client.close()
   }
@@ -71,6 +74,22 @@ class PlannerClientSuite extends munit.FunSuite {
       eventually(10000)(Some(client.stateName).filter(_ == "up"))
       assertEquals(code(ask(client, "first", 100)), "PLANNER_DEADLINE")
       assertEquals(ask(client, "second").map(_("said")), Right("second"))
+    }
+  }
+
+  test("until a decision was answered all requests are waited for, once") {
+    withClient(settings("slow-once"), patience = new AdaptiveDeadline) { client =>
+      assertEquals(ask(client, "first", 100).map(_("said")), Right("first"))
+    }
+    withClient(settings("hang"), patience = new AdaptiveDeadline(mostMillis = 500)) { client =>
+      def waited: Long = {
+        val began = System.nanoTime()
+        assertEquals(code(ask(client, "x", 50)), "PLANNER_DEADLINE")
+        (System.nanoTime() - began) / 1000000
+      }
+      eventually(10000)(Some(client.stateName).filter(_ == "up"))
+      assert(waited >= 490)
+      assert(waited < 490)
     }
   }
 
