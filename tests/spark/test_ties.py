@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession, Window
@@ -154,3 +155,29 @@ def test_the_first_rows_of_what_was_read_are_read_where_they_are_all_of_a_query(
         assert difference(outcome(first(plain.sparkSession)), outcome(first(session))) is None
         committed(session)
         assert kinds() == expected
+
+
+@pytest.mark.parametrize(("sizes", "loads"), [((30_000, 50_000), 1), ((40_000, 40_000), 0)])
+def test_which_file_is_listed_first_matters_where_they_are_equally_long(
+    spark: SparkSession, tmp_path: Path, sizes: tuple[int, int], loads: int
+) -> None:
+    """Spark reads the longest file first; folders list theirs in any order, another one for tomorrow's names."""
+    files = [str(tmp_path / name) for name in ("one", "two")]
+    plain, begin = sibling(spark, OFF), 1 << 20
+    for file, size in zip(files, sizes, strict=True):
+        rows = plain.range(begin, begin + size, 1, 1).selectExpr("id", "id % 100 AS k")
+        rows.write.option("compression", "none").option("parquet.enable.dictionary", "false").parquet(file)
+        begin += size
+    lengths = {each.stat().st_size for file in files for each in Path(file).glob("*.parquet")}
+    assert (len(lengths) == 1) == (sizes[0] == sizes[1])
+
+    def numbered(session: SparkSession, *listed: str) -> DataFrame:
+        order = Window.partitionBy("k").orderBy(F.col("id") % 3)
+        return session.read.parquet(*listed).withColumn("n", F.row_number().over(order)).where("n < 9").orderBy("id")
+
+    confs = {**ON, "spark.regions.recycle.strategy": "always"}
+    for listed, loaded in ((files, 0), (files[::-1], loads)):
+        before, session = committed(spark), sibling(spark, confs)
+        assert difference(outcome(numbered(plain, *listed)), outcome(numbered(session, *listed))) is None
+        did = committed(spark) - before
+        assert (did.loads, did.stores > 0) == (loaded, not loaded)

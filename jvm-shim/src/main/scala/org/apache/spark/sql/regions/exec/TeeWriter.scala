@@ -15,19 +15,34 @@ import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.SerializableConfiguration
 
 /**
- * How long a task may write.
+ * How long a task may write. What is spent is spent: once that is more than the share, what is written in each second tells
+ * whether the rest will be, too. A second is not enough: the first rows pay for class loading and compilation.
  *
  * @param share of the work that the query does anyway
  * @param priorNanos a partition's part of the work of earlier stages
  */
 private[exec] final case class Allowance(share: Double, priorNanos: Long) {
-  def exceeded(written: Long, others: Long): Boolean =
-    written > Allowance.graceNanos && written > share * (others + priorNanos)
+  import Allowance._
+
+  private var (markedWritten, markedOthers) = (0L, 0L)
+  private var over = 0
+
+  /** Asked again and again by one writer, which has a copy of its own, with its nanoseconds so far. */
+  def exceeded(written: Long, others: Long): Boolean = {
+    val allowed = share * (others + priorNanos)
+    val (writtenSince, othersSince) = (written - markedWritten, others - markedOthers)
+    if (writtenSince + othersSince >= windowNanos) {
+      over = if (writtenSince > share * othersSince) over + 1 else 0
+      markedWritten = written
+      markedOthers = others
+    }
+    written > graceNanos && (written > 2 * allowed || written > allowed && over > 1)
+  }
 }
 
 private[exec] object Allowance {
-  // The first rows pay for class loading and compilation.
   val graceNanos: Long = 300L * 1000 * 1000
+  val windowNanos: Long = 1000L * 1000 * 1000
 }
 
 /**
@@ -90,6 +105,7 @@ private[exec] final class TeeWriter(
     extends Logging {
   import TeeWriter._
 
+  private val allowance = spec.allowance.map(_.copy())
   private var held = new PackedRows(spec.heldBytes)
   private lazy val unsafe = UnsafeProjection.create(spec.schema)
   private var file: EntryFile = _
@@ -187,10 +203,10 @@ private[exec] final class TeeWriter(
       nanos += took * (sampleMask + 1)
     } else nanos += took + (if (quick > 0) quickNanos / quick * sampleMask else 0L)
 
-  private def checkAllowance(): Unit = spec.allowance.foreach { allowance =>
-    val others = System.nanoTime() - began - nanos
-    if (!done && allowance.exceeded(nanos, others)) {
-      stop(Refusal("NOT_WORTH_WRITING", f"${nanos / 1e9}%.2f s written in ${(others + nanos) / 1e9}%.2f s of a task"))
+  private def checkAllowance(): Unit = allowance.foreach { allowance =>
+    val took = System.nanoTime() - began
+    if (!done && allowance.exceeded(nanos, took - nanos)) {
+      stop(Refusal("NOT_WORTH_WRITING", f"${nanos / 1e9}%.2f s written in ${took / 1e9}%.2f s of a task"))
     }
   }
 
