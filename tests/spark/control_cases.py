@@ -95,32 +95,52 @@ def plans(spark: SparkSession, folder: Path) -> dict[str, str]:
     return shown
 
 
+KEY = "spark.regions.control.enabled"
+OTHERS = ("persist", "sharing", "skew")
+"""What else changes plans without anything stored."""
+UNSET = {name: value for name, value in CONTROLLED.items() if name != KEY} | {
+    f"spark.regions.{name}.enabled": "false" for name in OTHERS
+}
+
+
+def texts(spark: SparkSession, folder: Path) -> dict[str, str]:
+    """Of the ten kinds of work, and of a filter by a value that may be changed."""
+    frame = spark.range(10).where(F.col("id") >= param("least", 7))
+    assert frame.count() == 3
+    kept = re.sub(r"#\d+L?", "", frame._jdf.queryExecution().optimizedPlan().toString())
+    return plans(spark, folder) | {"param": kept}
+
+
+def without(folder: str) -> None:
+    """No plugin at all, in a JVM that never had it."""
+    with spark_session(None, UNSET) as spark:
+        assert "regions" not in spark.conf.get("spark.sql.extensions", "")
+        facts(spark, Path(folder))
+        Path(folder, "plain.json").write_text(json.dumps(texts(spark, Path(folder))))
+
+
 def with_and_without(folder: str) -> None:
-    """Control on, off, unset, and no plugin at all."""
+    """Control off, unset and on."""
     ui = {"spark.ui.enabled": "true", "spark.ui.port": "0"}
-    key = "spark.regions.control.enabled"
-    unset = {name: value for name, value in CONTROLLED.items() if name != key}
-    shown, kept = {}, {}
-    for how, confs in ("false", unset | {key: "false"}), ("unset", unset), ("true", CONTROLLED), ("plain", unset):
-        with spark_session(None if how == "plain" else Path(folder, how), confs | ui) as spark:
-            if how == "false":
-                facts(spark, Path(folder))
-            if how in ("false", "unset"):
+    plain, shown = json.loads(Path(folder, "plain.json").read_text()), {}
+    for how, confs in ("false", UNSET | {KEY: "false"}), ("unset", UNSET), ("true", UNSET | {KEY: "true"}):
+        with spark_session(Path(folder, how), confs | ui) as spark:
+            if how != "true":
                 with pytest.raises(ControlError, match=r"expected spark\.regions\.control\.enabled=true"):
                     control(spark).pause()
                 with pytest.raises(ControlError, match=r"expected spark\.regions\.control\.enabled=true"):
                     posted(page(spark), {"command": "pause", "by": "anna"}, 1)
-            shown[how] = plans(spark, Path(folder))
-            frame = spark.range(10).where(F.col("id") >= param("least", 7))
-            assert frame.count() == 3
-            kept[how] = re.sub(r"#\d+L?", "", frame._jdf.queryExecution().optimizedPlan().toString())
-    assert shown["false"] == shown["unset"] == shown["plain"] and len(shown["plain"]) == 10
-    assert all("Probe" in shown["true"][name] and "Probe" not in text for name, text in shown["plain"].items())
-    assert kept["false"] == kept["unset"] == kept["plain"] and "spark_regions_param(least, 7)" in kept["true"]
+            shown[how] = texts(spark, Path(folder))
+    on = shown["true"]
+    assert shown["false"] == shown["unset"] == plain and len(plain) == 11
+    assert "spark_regions_param(least, 7)" in on.pop("param")
+    assert all("Probe" in text and "Probe" not in plain[name] for name, text in on.items())
     print("planted only if enabled")
 
 
 def test_nothing_is_planted_where_it_is_off(tmp_path: Path) -> None:
+    plain = apart(without, tmp_path)
+    assert (tmp_path / "plain.json").exists(), plain.stderr[-4000:]
     done = apart(with_and_without, tmp_path)
     assert "planted only if enabled" in done.stdout, done.stderr[-4000:]
 
