@@ -49,19 +49,18 @@ private[regions] object PlanShape {
   private def files(scan: FileSourceScanExec): String = {
     val session = scan.session
     val conf = session.sessionState.conf
-    val listed = scan.relation.location.listFiles(scan.partitionFilters, Nil).flatMap(_.files)
-    val splitBytes = FilePartition.maxSplitBytes(session, listed.map(_.getLen + conf.filesOpenCostInBytes).sum)
+    val listed = scan.relation.location.listFiles(scan.partitionFilters, Nil).flatMap(_.files).map(_.fileStatus)
+    val split = splitBytes(session, listed)
     // A bucket is told by the name of its file.
     val told =
       if (scan.bucketedScan) listed.flatMap(file => Seq(file.getPath.toString, file.getLen.toString))
       else
-        asRead(session, listed.map(_.fileStatus))
-          .flatMap(file => Seq(KnownContents.told(file), file.getLen.toString))
+        asRead(listed, split).flatMap(file => Seq(KnownContents.told(file), file.getLen.toString))
     val bucketed = if (scan.bucketedScan) s"${scan.optionalBucketSet} ${scan.optionalNumCoalescedBuckets}" else ""
     Digest.of(
       "files",
       Seq(
-        splitBytes.toString,
+        split.toString,
         conf.filesOpenCostInBytes.toString,
         conf.filesMaxPartitionNum.toString,
         bucketed,
@@ -71,12 +70,15 @@ private[regions] object PlanShape {
     )
   }
 
-  /** In the order in which a scan of just these files reads them: the longest split first, equally long ones as listed. */
-  def asRead(session: SparkSession, listed: Seq[FileStatus]): Seq[FileStatus] = {
+  /** The most that a split of a scan of just these files holds. */
+  def splitBytes(session: SparkSession, listed: Seq[FileStatus]): Long = {
     val cost = session.sessionState.conf.filesOpenCostInBytes
-    val splitBytes = FilePartition.maxSplitBytes(session, listed.map(_.getLen + cost).sum)
-    if (listed.forall(_.getLen <= splitBytes)) listed.sortBy(-_.getLen) else listed
+    FilePartition.maxSplitBytes(session, listed.map(_.getLen + cost).sum)
   }
+
+  /** Files in the order in which a scan reads them: the longest split first, equally long ones as listed. */
+  def asRead(listed: Seq[FileStatus], splitBytes: Long): Seq[FileStatus] =
+    if (listed.forall(_.getLen <= splitBytes)) listed.sortBy(-_.getLen) else listed
 
   private def hasPlan(expression: Expression): Boolean = expression.exists(_.isInstanceOf[PlanExpression[_]])
 

@@ -15,24 +15,29 @@ import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.SerializableConfiguration
 
 /**
- * How long a task may write. What is spent is spent: once that is more than the share, what is written in each second tells
- * whether the rest will be, too. A second is not enough: the first rows pay for class loading and compilation.
+ * How long a task may write.
  *
  * @param share of the work that the query does anyway
  * @param priorNanos a partition's part of the work of earlier stages
  */
-private[exec] final case class Allowance(share: Double, priorNanos: Long) {
-  import Allowance._
+private[exec] final case class Allowance(share: Double, priorNanos: Long)
+
+/**
+ * What one writer has spent of it. What is spent is spent: once that is more than the share, what is written in each second
+ * tells whether the rest will be, too. A second is not enough: the first rows pay for class loading and compilation.
+ */
+private final class Spending(allowance: Allowance) {
+  import Spending._
 
   private var (markedWritten, markedOthers) = (0L, 0L)
   private var over = 0
 
-  /** Asked again and again by one writer, which has a copy of its own, with its nanoseconds so far. */
+  /** Asked again and again, with the task's nanoseconds so far. */
   def exceeded(written: Long, others: Long): Boolean = {
-    val allowed = share * (others + priorNanos)
+    val allowed = allowance.share * (others + allowance.priorNanos)
     val (writtenSince, othersSince) = (written - markedWritten, others - markedOthers)
     if (writtenSince + othersSince >= windowNanos) {
-      over = if (writtenSince > share * othersSince) over + 1 else 0
+      over = if (writtenSince > allowance.share * othersSince) over + 1 else 0
       markedWritten = written
       markedOthers = others
     }
@@ -40,9 +45,9 @@ private[exec] final case class Allowance(share: Double, priorNanos: Long) {
   }
 }
 
-private[exec] object Allowance {
-  val graceNanos: Long = 300L * 1000 * 1000
-  val windowNanos: Long = 1000L * 1000 * 1000
+private object Spending {
+  private val graceNanos = 300L * 1000 * 1000
+  private val windowNanos = 1000L * 1000 * 1000
 }
 
 /**
@@ -105,7 +110,7 @@ private[exec] final class TeeWriter(
     extends Logging {
   import TeeWriter._
 
-  private val allowance = spec.allowance.map(_.copy())
+  private val spending = spec.allowance.map(new Spending(_))
   private var held = new PackedRows(spec.heldBytes)
   private lazy val unsafe = UnsafeProjection.create(spec.schema)
   private var file: EntryFile = _
@@ -203,9 +208,9 @@ private[exec] final class TeeWriter(
       nanos += took * (sampleMask + 1)
     } else nanos += took + (if (quick > 0) quickNanos / quick * sampleMask else 0L)
 
-  private def checkAllowance(): Unit = allowance.foreach { allowance =>
+  private def checkAllowance(): Unit = spending.foreach { spending =>
     val took = System.nanoTime() - began
-    if (!done && allowance.exceeded(nanos, took - nanos)) {
+    if (!done && spending.exceeded(nanos, took - nanos)) {
       stop(Refusal("NOT_WORTH_WRITING", f"${nanos / 1e9}%.2f s written in ${took / 1e9}%.2f s of a task"))
     }
   }

@@ -40,13 +40,14 @@ private[regions] object PlanOrigin {
         case files: HadoopFsRelation =>
           files.location match {
             case index: PartitioningAwareFileIndex =>
-              val listed = index.allFiles()
-              val told =
-                if (files.bucketSpec.isDefined) listed.map(file => s"${file.getPath} ${file.getLen}")
-                else
-                  // Which files of a partitioned relation are read, and so the splits, is up to filters.
-                  (if (files.partitionSchema.isEmpty) PlanShape.asRead(session, listed) else listed)
-                    .map(file => s"${KnownContents.told(file)} ${file.getLen}")
+              val all = index.allFiles()
+              // Which files of a partitioned relation are read, and so the splits, is up to filters.
+              val asRead =
+                if (files.bucketSpec.isDefined || files.partitionSchema.nonEmpty) all
+                else PlanShape.asRead(all, PlanShape.splitBytes(session, all))
+              val listed = asRead.map { file =>
+                s"${if (files.bucketSpec.isEmpty) KnownContents.told(file) else file.getPath} ${file.getLen}"
+              }
               val stats = relation.stats
               Some(
                 Digest.of(
@@ -58,7 +59,7 @@ private[regions] object PlanOrigin {
                     files.partitionSchema.json,
                     s"${stats.sizeInBytes} ${stats.rowCount} ${stats.attributeStats.values}"
                   ) ++
-                    told
+                    listed
                 ))
             case _ => None
           }
