@@ -15,7 +15,7 @@ from types import MappingProxyType
 _TAKEN = {
     "BENEFIT": "The expected uses save more than reading and writing cost",
     "ROLLED_UP": "Groups of a stored aggregate are merged into those of the query",
-    "REFRESHED": "A stored aggregate is brought up to date from the files that it lacks",
+    "REFRESHED": "A stored result is brought up to date from the files that it lacks",
     "HELD": "The program still refers to this DataFrame, or uses it again; given up if writing takes long",
     "SMALL_RESULT": "The few rows at the top of a query; given up if they are many, or were there quickly",
     "SWEEP": "The query runs again with other values, and is expected to as often as it has",
@@ -101,7 +101,7 @@ _NEVER_STORED = {
 _MATCHING = {
     "TYPE_MISMATCH": "The stored column has another type",
     "NOT_COVERED": "A stored entry lacks columns",
-    "NOT_GROWN": "A stored aggregate of other files cannot be brought up to date",
+    "NOT_GROWN": "A stored result of other files cannot be brought up to date",
     "CONJUNCTS_DIFFER": "A stored entry was filtered otherwise",
     "ROW_ORDER": "Its rows, or their partitions, are not known to come in the order in which plain Spark gives them",
     "EXPIRED": "The stored entry is older than recycle.ttl",

@@ -51,7 +51,7 @@ class Node:
     :param source_bytes: of a source, as Spark estimates it
     :param source_rows: of a source, as its files say, where they were asked
     :param grouping: of an aggregate
-    :param grown: stored aggregates that lack some of its files
+    :param grown: stored results that lack some of its files
     """
 
     id: int

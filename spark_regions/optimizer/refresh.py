@@ -1,4 +1,4 @@
-"""Which stored aggregate is brought up to date from files that were added since (docs/growing.md)."""
+"""Which stored result is brought up to date from files that were added since (docs/growing.md)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from spark_regions.matching.subsumes import REFRESHED, Match
 from spark_regions.optimizer.estimate import load_seconds
 from spark_regions.optimizer.match import merges, unusable
 from spark_regions.optimizer.withdraw import READS, withheld
+from spark_regions.stats.operators import AGGREGATE
 from spark_regions.wire.messages import GrownEntry
 
 
@@ -24,7 +25,7 @@ def refresh(question: Question, draft: Draft) -> Draft:
     readable, and what reading it and computing the rest takes. The rest reads what is beside the relation once more.
 
     Worked example: the entry took 10 s to compute; 2 of 10 GB are new; the other side of the join is 1 task-second on
-    two cores: 10 s · 0.2 + 0.5 s, a stage to merge, and what reading the entry takes.
+    two cores: 10 s · 0.2 + 0.5 s, of an aggregate a stage to merge, and what reading the entry takes.
     """
     entries = {entry.id: entry for entry in question.entries}
     found: dict[int, Match] = {}
@@ -51,12 +52,18 @@ def refresh(question: Question, draft: Draft) -> Draft:
     return replace(draft, matches={**draft.matches, **found}).declined(*declines)
 
 
+def lacking_seconds(entry: Entry, grown: GrownEntry) -> float:
+    """What computing the rows of the files that an entry lacks takes; wall seconds."""
+    return entry.recompute_seconds * grown.bytes / max(grown.whole, 1)
+
+
 def _match(question: Question, draft: Draft, node: Node, grown: GrownEntry, entry: Entry) -> Match:
     beside = set(question.plan.below(node.id)) - {node.id, *grown.nodes}
     again = sum(draft.self_seconds[number].value for number in beside if number in draft.self_seconds)
     cores = max(question.cores, 1)
-    seconds = entry.recompute_seconds * grown.bytes / max(grown.whole, 1) + again / cores
+    seconds = lacking_seconds(entry, grown) + again / cores
     seconds += load_seconds(entry, len(entry.columns), question.rates, question.cores)
-    seconds += entry.rows * SHUFFLED_SECONDS_PER_ROW / cores + STAGE_OVERHEAD_SECONDS
+    if node.kind == AGGREGATE:
+        seconds += entry.rows * SHUFFLED_SECONDS_PER_ROW / cores + STAGE_OVERHEAD_SECONDS
     nothing: frozenset[str] = frozenset()
     return Match(node.id, entry, frozenset(entry.columns), nothing, nothing, seconds, merging=REFRESHED)

@@ -14,6 +14,7 @@ from spark_regions.stats.estimate import Estimate, estimate
 OTHER_COLUMNS = 0.5
 """Trust in the time of the same operator on the same rows with other columns."""
 PROJECT = "Project"
+AGGREGATE = "Aggregate"
 """Its time is that of its own columns: one with a costly expression says nothing of another without it."""
 COLUMNAR = ("Scan parquet", "Scan orc")
 """Files that take as long to read as stored ones; lines of text and databases take longer."""

@@ -189,7 +189,7 @@ class Store:
         """The entry's manifest is on disk.
 
         :param superseded: whether the new entry (first) replaces another one
-        :param growth: of an aggregate that may be brought up to date
+        :param growth: of what may be brought up to date
         :returns: "" or the reason why the entry was dropped
         """
         now = self.clock()

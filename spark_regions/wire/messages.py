@@ -131,10 +131,10 @@ class Grouping(Record, frozen=True):
 
 
 class Growth(Record, frozen=True):
-    """What tells a stored aggregate where the files of its relations are taken out; docs/growing.md.
+    """What tells a stored result where the files of its relations are taken out; docs/growing.md.
 
     :param identity: of its plan
-    :param columns: keys and functions, to the stored columns
+    :param columns: keys and functions of an aggregate, or columns of other rows, to the stored columns
     :param files: by relation, a digest of each file
     :param sources: by relation, what it is with its files
     """
@@ -146,11 +146,11 @@ class Growth(Record, frozen=True):
 
 
 class GrownEntry(Record, frozen=True):
-    """A stored aggregate that lacks some files of one relation.
+    """A stored result that lacks some files of one relation.
 
     :param bytes: of these files
     :param whole: of all files of the relation
-    :param nodes: from the relation up to the aggregate, which work on the new rows only
+    :param nodes: from the relation up to the rows, or the aggregate, which work on the new rows only
     """
 
     entry: str
@@ -166,7 +166,7 @@ class PlanNode(Record, frozen=True):
     :param source_bytes: of a leaf, as its source counts it
     :param source_rows: of a leaf below a `weaker` plan, as its files say
     :param grouping: of an aggregate
-    :param grown: stored aggregates that lack some of its files
+    :param grown: stored results that lack some of its files
     """
 
     id: int
@@ -485,7 +485,7 @@ class FoundWritten(Answered, frozen=True, tag="written"):
 
 class FindGrown(Asked, frozen=True, tag="grown"):
     """
-    :param identities: of aggregates whose relations' files are taken out
+    :param identities: of plans whose relations' files are taken out
     :param relations: without their files
     """
 
@@ -496,7 +496,7 @@ class FindGrown(Asked, frozen=True, tag="grown"):
 class FoundGrown(Answered, frozen=True, tag="grown"):
     """
     :param found: by entry
-    :param sources: by relation, what it was with the files that aggregates were stored of
+    :param sources: by relation, what it was with the files that results were stored of
     """
 
     found: dict[str, Growth] = msgspec.field(default_factory=dict)
@@ -910,7 +910,7 @@ class Verified(Told, frozen=True, tag="verified"):
 class Committed(Told, frozen=True, tag="committed"):
     """An entry's manifest is on disk.
 
-    :param growth: of an aggregate that may be brought up to date
+    :param growth: of what may be brought up to date
     """
 
     entry: str

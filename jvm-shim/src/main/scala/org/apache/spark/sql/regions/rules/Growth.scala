@@ -7,17 +7,18 @@ import org.apache.spark.sql.catalyst.plans.{Cross, Inner, JoinType, LeftAnti, Le
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, LogicalRelation, PartitionDirectory}
-import org.apache.spark.sql.regions.{BoundedMap, Planner, Refusal, SignedNode, wire}
+import org.apache.spark.sql.regions.{BoundedMap, Planner, Refusal, Signature, SignedNode, wire}
 import org.apache.spark.sql.types.StructType
 
 /** A file of a relation. `key` tells it from others, and from itself at another time or in another partition. */
 private[rules] final case class SourceFile(key: String, path: Path, bytes: Long)
 
 /**
- * An aggregate that may be stored of fewer files than it has now; see docs/growing.md.
+ * A node that may be stored of fewer files than it has now: an aggregate, or one whose rows come from a relation's one by one; see
+ * docs/growing.md.
  *
  * @param identity of its plan with the files of all relations taken out
- * @param keys each key's digest, to the same where files are taken out
+ * @param keys the digest of each key, or column of such rows, to the same where files are taken out
  * @param functions likewise
  * @param columns keys and functions where files are taken out, to the node's columns
  * @param sources relations and their files, by what they are without these; those that stand in several places have none
@@ -41,12 +42,15 @@ private[regions] final class Growing(
   )
 
   private def lacking(grown: Grown): Boolean =
-    !node.grouping.exists(_.calls.forall(_.merge.exists(_._2.forall(grown.functions.contains))))
+    node.grouping.exists(!_.calls.forall(_.merge.exists(_._2.forall(grown.functions.contains))))
+
+  /** The plan whose rows are the old files' and the new ones'. */
+  private def rows: LogicalPlan = if (node.grouping.isDefined) node.plan.children.head else node.plan
 
   /** Whether it is stored of these very files. */
   def same(stored: wire.Growth): Boolean = told.files == stored.files
 
-  /** What a stored aggregate lacks, if that is files of one relation alone, or why it cannot be brought up to date. */
+  /** What a stored result lacks, if that is files of one relation alone, or why it cannot be brought up to date. */
   def since(entry: String, stored: wire.Growth): Either[Refusal, Grown] = {
     def refused(detail: String) = Left(Refusal("NOT_GROWN", s"$detail: $entry"))
     val before = stored.files.map { case (place, keys) => place -> keys.toSet }
@@ -60,7 +64,7 @@ private[regions] final class Growing(
         case Seq(place) =>
           val (relation, files) = sources(place)
           val (kept, added) = files.partition(file => before(place)(file.key))
-          val way = relation.flatMap(r => Growing.way(node.plan.children.head, r).map(r -> _))
+          val way = relation.flatMap(r => Growing.way(rows, r).map(r -> _))
           way.fold[Either[Refusal, Grown]](refused("more than filters, projections and joins over the new files")) {
             case (r, nodes) =>
               val grown = Grown(this, entry, stored.columns, r, kept, added, nodes)
@@ -83,25 +87,17 @@ private[regions] object Growing {
       files: HadoopFsRelation => Option[Seq[SourceFile]],
       whole: HadoopFsRelation => Option[String],
       unlisted: LogicalPlan => Option[(Form, HadoopFsRelation => Option[String])]): Option[Growing] = for {
-    grouping <- node.grouping
-    if node.notStorable.isEmpty && grouping.calls.forall(_.merge.isRight)
     signature <- node.signature.toOption
+    if node.notStorable.isEmpty && mayGrow(node) && !rounds(node)
     relations = node.plan.collectWithSubqueries { case r: LogicalRelation => r }
     known = relations.map(fileRelation(_).flatMap(files))
     if relations.nonEmpty && known.forall(_.isDefined) && known.map(_.get.size).sum <= mostFiles
     (form, place) <- unlisted(node.plan)
-    bare <- form.grouping
-    if bare.calls.size == grouping.calls.size && bare.keys.size == grouping.keys.size
+    names <- names(node, signature, form)
     places = relations.map(r => place(r.relation.asInstanceOf[HadoopFsRelation]))
     if places.forall(_.isDefined)
   } yield {
-    val parts = grouping.calls.zip(bare.calls).flatMap { case (call, without) =>
-      val merged = call.merge.toSeq.zip(without.merge.toSeq).flatMap { case ((_, own), (_, other)) => own.zip(other) }
-      (call.function -> without.function) +: merged
-    }
     val stored = signature.columns.toSet
-    val columns = grouping.keys.zip(bare.keys).map { case (key, without) => without.digest -> key.column } ++
-      grouping.calls.zip(bare.calls).map { case (call, without) => without.function -> call.column }
     val sources = places.map(_.get).zip(relations.zip(known.map(_.get))).groupMap(_._1)(_._2).map {
       case (place, Seq((relation, listed))) => place -> (Some(relation) -> listed)
       case (place, several) => place -> (None -> several.flatMap(_._2))
@@ -109,12 +105,53 @@ private[regions] object Growing {
     new Growing(
       node,
       Digest.of("grows", form.lineage +: Nil),
-      grouping.keys.zip(bare.keys).map { case (key, without) => key.digest -> without.digest }.toMap,
-      parts.toMap,
-      columns.filter { case (_, column) => stored(column) }.toMap,
+      names.keys.toMap,
+      names.functions.toMap,
+      names.columns.filter { case (_, column) => stored(column) }.toMap,
       sources,
       relation => fileRelation(relation).flatMap(whole)
     )
+  }
+
+  /** As in [[Growing]]. */
+  private final case class Names(
+      keys: Seq[(String, String)],
+      functions: Seq[(String, String)],
+      columns: Seq[(String, String)])
+
+  /** @param form of the node, with files taken out */
+  private def names(node: SignedNode, signature: Signature, form: Form): Option[Names] = node.grouping match {
+    case Some(grouping) => form.grouping.collect {
+        case bare if bare.calls.size == grouping.calls.size && bare.keys.size == grouping.keys.size =>
+          val calls = grouping.calls.zip(bare.calls)
+          val keys = grouping.keys.zip(bare.keys)
+          val merged = calls.flatMap { case (call, without) =>
+            call.merge.toSeq.zip(without.merge.toSeq).flatMap { case ((_, own), (_, other)) => own.zip(other) }
+          }
+          Names(
+            keys.map { case (key, without) => key.digest -> without.digest },
+            calls.map { case (call, without) => call.function -> without.function } ++ merged,
+            keys.map { case (key, without) => without.digest -> key.column } ++
+              calls.map { case (call, without) => without.function -> call.column }
+          )
+      }
+    case None =>
+      val columns = signature.columns.zip(node.plan.output.flatMap(a => form.columns.get(a.exprId)))
+      Option.when(columns.size == signature.columns.size)(Names(columns, Nil, columns.map(_.swap)))
+  }
+
+  /** Whether there may be rows of old files and of new ones, as far as the node itself tells. */
+  def mayGrow(node: SignedNode): Boolean =
+    node.signature.isRight && node.grouping.fold(byRows(node.plan))(_.calls.forall(_.merge.isRight))
+
+  /** What rounds beside rows would be computed for the new ones again, and in other last digits than the stored rows have. */
+  private def rounds(node: SignedNode): Boolean =
+    node.grouping.isEmpty && node.plan.collectWithSubqueries { case p if AggregateDigest.rounds(p) => p }.nonEmpty
+
+  private def byRows(plan: LogicalPlan): Boolean = plan match {
+    case _: Project | _: Filter => true
+    case join: Join => onLeft(join.joinType) || onRight(join.joinType)
+    case _ => false
   }
 
   /**
@@ -139,10 +176,10 @@ private[regions] object Growing {
 }
 
 /**
- * A stored aggregate and the files that it lacks.
+ * A stored result and the files that it lacks.
  *
  * @param columns the stored ones, by keys and functions where files are taken out
- * @param way operators from the aggregate's input down to the relation
+ * @param way operators from the rows, of an aggregate its input, down to the relation
  */
 private[regions] final case class Grown(
     growing: Growing,
@@ -174,9 +211,11 @@ private[regions] final case class Grown(
     nodes.filter(n => way.exists(_ eq n.plan)).map(_.id))
 }
 
-/** Which stored aggregates a query can bring up to date. */
+/** Which stored results a query can bring up to date. */
 private[rules] object Growths {
-  private val mostAggregates = 8
+
+  /** Of aggregates, and of other nodes. */
+  private val most = 8
 
   /** Asks for those that are stored of fewer files; gives why others cannot be brought up to date. */
   def find(
@@ -184,9 +223,9 @@ private[rules] object Growths {
       sources: StoredSources,
       signed: SignedQuery,
       deadlineMillis: Long): Seq[(SignedNode, Refusal)] = {
-    val aggregates = signed.nodes.filter(_.grouping.isDefined).take(mostAggregates)
-    val growing =
-      if (aggregates.isEmpty || !sources.differ(signed.sources)) Nil else aggregates.flatMap(signed.growing)
+    val (aggregates, others) = signed.nodes.filter(Growing.mayGrow).partition(_.grouping.isDefined)
+    val nodes = aggregates.take(most) ++ others.take(most)
+    val growing = if (nodes.isEmpty || !sources.differ(signed.sources)) Nil else nodes.flatMap(signed.growing)
     val stored =
       if (growing.isEmpty) Map.empty[String, wire.Growth]
       else
@@ -201,8 +240,8 @@ private[rules] object Growths {
 }
 
 /**
- * What relations were with the files that aggregates were stored of, in the catalog and by this application: only where one differs
- * may a stored aggregate lack files.
+ * What relations were with the files that results were stored of, in the catalog and by this application: only where one differs
+ * may a stored result lack files.
  */
 private[regions] final class StoredSources(planner: Planner, deadlineMillis: () => Long) {
   import StoredSources._

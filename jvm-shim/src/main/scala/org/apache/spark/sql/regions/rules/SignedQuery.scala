@@ -28,7 +28,7 @@ final class SignedQuery private[rules] (
 
   private val growths = mutable.HashMap.empty[Int, Option[Growing]]
 
-  /** An aggregate that may be stored of fewer files. */
+  /** What may be stored of fewer files. */
   private[rules] def growing(node: SignedNode): Option[Growing] =
     growths.synchronized(growths.getOrElseUpdate(node.id, grows(node)))
 

@@ -29,7 +29,7 @@ private[actions] final class Reads(val query: Applying, within: SignedQuery) {
   def reordered(node: SignedNode, at: SignedNode): Either[Refusal, Unit] =
     if (own.settled(node)) Right(query.unordered(at)) else query.reorder(at)
 
-  /** The aggregate's rows from a source that lacks those of new files, and from these. */
+  /** The node's rows from a source that lacks those of new files, and from these. */
   def refreshed(
       node: SignedNode,
       source: LogicalPlan,
@@ -51,7 +51,8 @@ private[actions] final class Reads(val query: Applying, within: SignedQuery) {
           val in = wanted.map { case (a, _) => Alias(a, a.name)() }
           Right(Union(Seq(before, Project(in, since))))
         }
-      merged(node, grown.functions, read)
+      if (node.grouping.isDefined) merged(node, grown.functions, read)
+      else node.signature.flatMap(signature => read(node.plan.output.zip(signature.columns), node.plan))
     }
 
   /** The aggregate's rows from a source with more groups. */

@@ -26,7 +26,7 @@ private[rules] object StoreResult extends ActionApplier[wire.Store] {
       val whole = chosen.map(_._2) == target.plan.output
       val narrow = if (whole) target.plan else Project(chosen.map(_._2), target.plan)
       // Signed when it is stored, which is not on the query's way.
-      def growth = if (action.ref.isEmpty) query.signed.growing(node).map(_.told) else None
+      def growth = target.frame.fold(query.signed.growing(node))(f => f.signed.growing(f.signed.nodes.head)).map(_.told)
       val order = StoreOrder(
         action.entry,
         action.location,
