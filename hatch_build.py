@@ -19,7 +19,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent
 SHIM = ROOT / "jvm-shim"
 VIEW = ROOT / "spark_regions" / "reports" / "view"
-WORKER = ROOT / "spark_regions" / "spark" / "bad_rows_worker.py"
+WORKERS = ROOT / "spark_regions" / "spark"
 SPARK_MINOR = "4.3"
 JAR = ROOT / "spark_regions" / "jars" / SPARK_MINOR / "spark-regions-shim.jar"
 MINIMUM_JAVA = 17
@@ -69,7 +69,7 @@ def generate() -> None:
 
 def sources() -> list[Path]:
     # Folders count too: removing a source changes the time of its folder only.
-    return [SHIM / "pom.xml", *(SHIM / "src" / "main").rglob("*"), VIEW, *VIEW.iterdir(), WORKER]
+    return [SHIM / "pom.xml", *(SHIM / "src" / "main").rglob("*"), VIEW, *VIEW.iterdir(), *WORKERS.glob("*_worker.py")]
 
 
 def is_fresh() -> bool:

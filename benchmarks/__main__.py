@@ -58,6 +58,7 @@ BENCHMARKS = {
     "skew_simulation": "",
     "ui": "",
     "control": "",
+    "control_overhead": "queries",
     "catalog": "",
     "costs_learned": "",
     "engines_tpcds": "engines",
@@ -179,6 +180,12 @@ HEADLINES: dict[str, tuple[tuple[str, str, str], ...]] = {
     ),
     "batch": (("run_over_one_by_one", "run([8 writes]) / the same one by one", ""),),
     "control": (("milliseconds", "a pause until all tasks stand, ten kinds of work, milliseconds", "300, p99 1000"),),
+    "control_overhead": (
+        ("on_over_off", "22 TPC-H queries, under control / not", "<= 1.02"),
+        ("again_over_off", "the same, not / not", ""),
+        ("largest_on_over_off", "the query that it costs most", "<= 1.05"),
+        ("largest_again_over_off", "the same, not / not", ""),
+    ),
     "skew": (
         ("median_ours_over_aqe", "skewed stages, ours / adaptive execution", "<= 0.90"),
         ("largest_ours_over_aqe_unskewed", "stages without skew, ours / adaptive execution", "<= 1.05"),

@@ -57,6 +57,12 @@ DRIVER_MEMORY = {"spark.driver.memory": "8g"}
 GROUPS, MILLIS = 200, 40
 WORK = {"even": "1", "one_slow": f"IF(k = 0, {GROUPS // 3}, 1)", "zipf": f"{GROUPS} / 6 / (1 + k)"}
 """Of a group, in units of `MILLIS`, by its key."""
+UNCONTROLLED = {"spark.regions.mode": "observe"}
+CONTROL = {
+    "off": UNCONTROLLED,
+    "on": UNCONTROLLED | {"spark.regions.control.enabled": "true"},
+    "again": UNCONTROLLED,
+}
 TRIO = {"plain": None, "tee": {"spark.regions.recycle.strategy": "always"}, "disk_only": None}
 
 
@@ -394,8 +400,31 @@ def tee(options: Options) -> Answer:
     }
 
 
+def control_overhead(options: Options) -> Answer:
+    """The 22 TPC-H queries of an application under control that nobody commands, against one that is not.
+
+    Control holds for a whole application, so that each side is a process; one more without tells how far equals differ.
+    """
+    queries = data.tpch_queries()
+    with sides(CONTROL, data.tpch(options.scale, options.data)) as three:
+        answers = asked(three, queries, options.rounds, texts("query", queries), 1)
+        versions = three["on"].versions
+    each = {side: ratios(answers, side, "off") for side in ("on", "again")}
+    return {
+        "on_over_off": ratio(answers, queries, "on", "off"),
+        "again_over_off": ratio(answers, queries, "again", "off"),
+        "largest_on_over_off": max(each["on"].values()),
+        "largest_again_over_off": max(each["again"].values()),
+        "ratios": each,
+        "differing": differing(answers),
+        "versions": versions,
+        "seconds_all": all_seconds(answers),
+    }
+
+
 ROUNDS = {
     cold_overhead: 3,
+    control_overhead: 5,
     costs_of_ours: 15,
     tpch_passes: 3,
     tpcds_passes: 3,

@@ -76,6 +76,15 @@ class Set(Command, frozen=True):
     value: str
 
 
+class Replace(Command, frozen=True):
+    """Rows are computed with another Python function from now on; the driver has it.
+
+    :param name: of the function that it takes the place of
+    """
+
+    name: str
+
+
 class TakeOver(Command, frozen=True):
     """Who was in control is refused from now on."""
 
@@ -96,7 +105,7 @@ class LetGo(Command, frozen=True):
     attempt: Attempt
 
 
-AnyCommand = Pause | Resume | Break | Clear | Answer | Set | TakeOver | Leave | Hold | LetGo
+AnyCommand = Pause | Resume | Break | Clear | Answer | Set | Replace | TakeOver | Leave | Hold | LetGo
 
 
 class Breakpoint(msgspec.Struct, frozen=True):
@@ -127,6 +136,8 @@ class State(msgspec.Struct, frozen=True):
     :param edited: rows may not be those of the plan as written: not to be stored or shared, ever
     :param params: values of parameters that were set
     :param declared: parameters of queries so far
+    :param functions: Python functions of queries so far that can be replaced
+    :param replaced: those that were, in this order
     :param answered: rows that went on, with their answers. That of a bad row holds for later attempts of its task
     """
 
@@ -140,6 +151,8 @@ class State(msgspec.Struct, frozen=True):
     edited: bool = False
     params: dict[str, str] = msgspec.field(default_factory=dict)
     declared: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
     answered: tuple[HeldRow, ...] = ()
 
     def apply(self, command: Command) -> State:
@@ -174,6 +187,8 @@ class State(msgspec.Struct, frozen=True):
                 return self._answering(command)
             case Set():
                 return self._setting(command)
+            case Replace():
+                return self._replacing(command.name)
             case Hold():
                 return self._holding(command.held)
             case LetGo():
@@ -234,6 +249,14 @@ class State(msgspec.Struct, frozen=True):
         if self.params.get(command.name) == command.value:
             return {}
         return {"params": self.params | {command.name: command.value}, "edited": True}
+
+    def _replacing(self, name: str) -> dict[str, Any]:
+        if name not in self.functions:
+            raise ControlError(
+                f"Found the function {name!r}, expected one of {self.name} that takes rows or columns and is called "
+                f"without names of arguments. Hint: {likely(name, self.functions)}"
+            )
+        return {"replaced": (*self.replaced, name), "edited": True}
 
     def _without(self, number: int) -> tuple[Breakpoint, ...]:
         rest = tuple(each for each in self.breakpoints if each.number != number)

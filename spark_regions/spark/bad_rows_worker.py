@@ -42,7 +42,7 @@ def wrap(command: bytes, settings: str) -> tuple[Any, ...]:
 
     :param command: the function and what belongs to it, pickled by PySpark
     :param settings: JSON: `operator` and `function` by name, `column` (which of the operator's results it is
-        for), `kind`, `arity` (-1 where not only positional)
+        for), `kind`, `arity` (-1 where not only positional), `hidden` (how many last arguments are not shown)
     """
     given = json.loads(settings)
     told = pickle.loads(command)
@@ -51,10 +51,10 @@ def wrap(command: bytes, settings: str) -> tuple[Any, ...]:
     function, *rest = told
     failed = Reports(given["operator"], given["function"], given["column"])
     if given["kind"] == "row":
-        return by_row(function, failed, given["arity"]), *rest
+        return by_row(function, failed, given["arity"], given["hidden"]), *rest
     if given["kind"] == "map":
         return by_batch_of_table(function, failed), *rest
-    return by_batch(function, failed, getattr(rest[0], "names", None)), *rest
+    return by_batch(function, failed, getattr(rest[0], "names", None), given["hidden"]), *rest
 
 
 class Reports:
@@ -100,7 +100,7 @@ def text_of(value: Any, by: Callable[[Any], str]) -> str:
         return f"<{type(value).__name__}, which has no text: {type(error).__name__}>"
 
 
-def by_row(function: Function, failed: Function, arity: int) -> Function:
+def by_row(function: Function, failed: Function, arity: int, hidden: int = 0) -> Function:
     """Called once a row, in order.
 
     >>> call = by_row(lambda text: int(text), print, 1)
@@ -109,7 +109,7 @@ def by_row(function: Function, failed: Function, arity: int) -> Function:
     [1, None, 3]
     """
     parameters = "".join(f"a{i}, " for i in range(arity)) if arity >= 0 else "*args, **kwargs"
-    values = parameters if arity >= 0 else "*args, *kwargs.values()"
+    values = "".join(f"a{i}, " for i in range(arity - hidden)) if arity >= 0 else "*args, *kwargs.values()"
     scope: dict[str, Any] = {}
     exec(_BY_ROW.format(parameters=parameters, values=values), scope)
     wrapped: Function = scope["wrapped"](function, failed)
@@ -126,7 +126,7 @@ def part(batch: Any, start: int, stop: int) -> Any:
     return batch.iloc[start:stop] if hasattr(batch, "iloc") else batch.slice(start, stop - start)
 
 
-def by_batch(function: Function, failed: Function, names: list[str] | None) -> Function:
+def by_batch(function: Function, failed: Function, names: list[str] | None, hidden: int = 0) -> Function:
     """Called with columns of many rows. Of a batch that fails, halves are tried, until single rows are left over.
 
     :param names: of the fields, where the result is a struct
@@ -148,7 +148,8 @@ def by_batch(function: Function, failed: Function, names: list[str] | None) -> F
 
     def halves(args: Any, kwargs: Any, error: Exception, start: int, stop: int, first: int) -> Iterator[Any]:
         if stop - start == 1:
-            values = [part(each, start, stop) for each in (*args, *kwargs.values())]
+            shown = (*args[: len(args) - hidden], *kwargs.values())
+            values = [part(each, start, stop) for each in shown]
             failed(first + stop, error, [list(one) if not hasattr(one, "columns") else one for one in values])
             yield None
             return

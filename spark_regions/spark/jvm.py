@@ -45,9 +45,13 @@ def savings_json(session: SparkSession) -> str | None:
     return None if shim is None else str(shim.savings(session._jsparkSession))
 
 
-def control_json(session: SparkSession, command: str, seconds: float) -> str | None:
+def control_json(session: SparkSession, command: str, seconds: float, code: bytes | None = None) -> str | None:
     shim = api(session)
-    return None if shim is None else str(shim.control(session._jsparkSession, command, float(seconds)))
+    if shim is None:
+        return None
+    if code is not None:
+        return str(shim.replace(session._jsparkSession, command, code))
+    return str(shim.control(session._jsparkSession, command, float(seconds)))
 
 
 def why_not_json(frame: DataFrame) -> str | None:

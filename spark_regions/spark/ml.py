@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from pyspark import StorageLevel
 from pyspark.ml import Estimator, Model, Pipeline, PipelineModel, Transformer, tuning
+from pyspark.ml.feature import RFormula, SQLTransformer
+from pyspark.ml.param import Params
 from pyspark.ml.tuning import CrossValidatorModel, TrainValidationSplitModel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -26,8 +28,8 @@ Models = dict[int, Model]
 class CrossValidator(tuning.CrossValidator):
     """Takes the place of `pyspark.ml.tuning.CrossValidator`: same parameters, same metrics, same chosen model.
 
-    The input is read once, and what a pipeline does before the first stage that a setting changes is fitted once a
-    fold.
+    The input is computed once, and what a pipeline does before the first stage that a setting changes is fitted and
+    computed once a fold.
     """
 
     _stop: Halving | None = None
@@ -48,7 +50,9 @@ class CrossValidator(tuning.CrossValidator):
                 # The folds of plain pyspark.ml depend on the order of rows in partitions: the column comes first here,
                 # too, and is kept with the rows.
                 column = F.rand(self.getOrDefault(self.seed)).alias(f"{self.uid}_rand")
-                numbered = stack.enter_context(_held(dataset.select("*", column)))
+                numbered = dataset.select("*", column)
+            # Of folds no copies are held beside it: memory would be short of what is read over and over.
+            stack.enter_context(_held(numbered))
             for train, validation in self._kFold(numbered):
                 folds.append(search.fold(train, validation, live, self.getParallelism()))
                 if self._stop is not None and len(folds) < self.getNumFolds():
@@ -119,13 +123,13 @@ class _Search:
     ) -> tuple[Metrics, Models]:
         """Metrics, and models if they are collected, of the wanted settings."""
         with ExitStack() as stack:
-            # Rows are kept as they come, since what is fitted sees their order.
-            train, validation = (stack.enter_context(_held(each)) for each in (train, validation))
             shared: list[Transformer] = []
             if self._prefix is not None:
                 prepared = self._prefix.fit(train)
                 shared = list(prepared.stages)
-                train, validation = (stack.enter_context(_held(prepared.transform(e))) for e in (train, validation))
+                train, validation = (
+                    stack.enter_context(_held(self._needed(prepared.transform(each)))) for each in (train, validation)
+                )
             settings = [self.settings[j] for j in wanted]
             tasks = tuning._parallelFitTasks(self._rest, train, self.evaluator, validation, settings, self.collects)
             threads = map(inheritable_thread_target(train.sparkSession), tasks)
@@ -137,6 +141,27 @@ class _Search:
                     if model is not None:
                         models[wanted[place]] = PipelineModel([*shared, *model.stages]) if shared else model
             return metrics, models
+
+    def _needed(self, frame: DataFrame) -> DataFrame:
+        """Without the columns that neither the rest nor the evaluator names, if it is known that they name all."""
+        rest = self._rest.getStages() if isinstance(self._rest, Pipeline) else [self._rest]
+        values: list[Any] = [value for setting in self.settings for value in setting.values()]
+        for each in (*rest, self.evaluator):
+            if not type(each).__module__.startswith("pyspark.ml.") or isinstance(each, UNNAMED):
+                return frame
+            values += [each.getOrDefault(param) for param in each.params if each.isDefined(param)]
+        given = [each for value in values for each in (value if isinstance(value, list | tuple) else [value])]
+        texts = [each for each in given if isinstance(each, str)]
+        unknown = any(isinstance(each, Params) for each in given) or any("." in text for text in texts)
+        named = {text.lower() for text in texts}
+        columns = [column for column in frame.columns if column.lower() in named]
+        if unknown or len({column.lower() for column in columns}) < len(columns):
+            return frame
+        return frame.select(*(f"`{column.replace('`', '``')}`" for column in columns))
+
+
+UNNAMED = (SQLTransformer, RFormula)
+"""Stages whose columns stand in a text."""
 
 
 def _run(task: Callable[[], Any]) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import inspect
 import json
 import os
 import socket
@@ -221,9 +222,46 @@ class RunningJob:
         """Values of all `param`s of the application's queries so far, as Spark shows them."""
         return {name: each["value"] for name, each in self._answer("state")["params"].items()}
 
+    def replace(self, name: str, function: Callable[..., Any]) -> None:
+        """Compute the rows to come with another Python function; columns of many rows from each task's next batch on.
+        Nothing after that is stored for others.
+
+        It has to give what the other one gives, of the same type. Workers get it pickled, as Spark's own. For the
+        driver's own program: the permission to end queries in the UI is none to run code.
+
+        :param name: of a function of `functions`
+        """
+        from pyspark import cloudpickle
+
+        other = getattr(function, "func", function)
+        if not callable(other):
+            raise ControlError(f"Found {function!r}, expected a function in the place of {name}.")
+        expected = self.functions.get(name)
+        if expected is not None:
+            try:
+                inspect.signature(other).bind(*range(expected))
+            except TypeError as error:
+                raise ControlError(
+                    f"Found a function that cannot be called with {expected} arguments ({error}), expected one in the "
+                    f"place of {name}."
+                ) from None
+            except ValueError:  # one that has no signature
+                pass
+        try:
+            code = cloudpickle.dumps(other)  # type: ignore[no-untyped-call]
+        except Exception as error:
+            raise ControlError(f"Found a function that cannot be sent to workers: {error}") from error
+        self._answer("replace", name=name, code=code)
+
+    @property
+    def functions(self) -> dict[str, int]:
+        """Python functions of the application's queries so far that can be replaced, with the number of arguments."""
+        return dict(self._answer("state")["functions"])
+
     @property
     def changes(self) -> list[dict[str, Any]]:
-        """From which `row` on, of those that it computes with the parameter, each task took which `value`.
+        """From which `row` on, of those that it computes with the parameter, each task took which `value`; of a
+        function, whose `name` ends with `()`, which replacement.
 
         `replayed`: there an earlier attempt of the task took it. `reason`: why an attempt takes what holds from its
         first row on, and not what an earlier one took.
@@ -254,7 +292,8 @@ def control(spark: SparkSession, name: str | None = None) -> RunningJob:
     def ask(command: dict[str, Any], seconds: float) -> dict[str, Any]:
         if spark.sparkContext._jsc is None:
             raise ControlError("Found an application that has ended, expected one that runs. Hint: start it again.")
-        answer = jvm.control_json(spark, json.dumps(command), seconds)
+        code = command.pop("code", None)
+        answer = jvm.control_json(spark, json.dumps(command), seconds, code)
         if answer is None:
             raise NotActiveError(f"{ABSENT} Hint: {ABSENT_HINT}")
         return dict(json.loads(answer))

@@ -553,6 +553,8 @@ class ControlState(Record, frozen=True):
     edited: bool = False
     params: dict[str, str] = msgspec.field(default_factory=dict)
     declared: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
     answered: tuple[WaitingRow, ...] = ()
 
 

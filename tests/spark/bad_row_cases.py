@@ -167,6 +167,26 @@ def test_chained_functions(asking: SparkSession, job: RunningJob, pool: ThreadPo
     assert {kind for row in met for kind in row["types"]} == {"<lambda>(int(text))", "int(text)"}
 
 
+@pytest.mark.parametrize("kind", ["pickled", "arrow", "pandas"])
+def test_a_function_that_was_replaced(
+    asking: SparkSession, job: RunningJob, pool: ThreadPoolExecutor, folder: Path, kind: str
+) -> None:
+    name = f"better_{kind}"
+    if kind == "pandas":
+        make = F.pandas_udf(cases.named(lambda text: text.astype("int64"), name), LongType())  # type: ignore[attr-defined]
+    else:
+        make = F.udf(cases.named(lambda text: int(text), name), LongType(), useArrow=kind == "arrow")
+    frame = lambda: rows_of(asking, folder).select("id", make("text"))  # noqa: E731
+    for times in (1, 10):
+        running = started(pool, frame())
+        met = answering(job, running, job.skip)
+        assert running.result() == {n: n * times for n in GOOD}
+        shown = sorted(((row["values"].pop("id"), row["values"]) for row in met), key=lambda each: int(each[0]))
+        assert shown == [(str(n), {"text": "*********(redacted)"}) for n in CULPRITS]
+        assert {each for row in met for each in row["types"]} == {f"{name}(text)"}
+        job.replace(name, lambda text: (text.astype("int64") if kind == "pandas" else int(text)) * 10)
+
+
 def test_a_function_of_tables(asking: SparkSession, job: RunningJob, pool: ThreadPoolExecutor, folder: Path) -> None:
     def answer(row: str) -> None:
         with pytest.raises(ControlError, match="Found the answer 'null', expected skip or fail"):

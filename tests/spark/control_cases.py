@@ -6,10 +6,11 @@ import json
 import os
 import re
 import signal
+import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
@@ -17,8 +18,9 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.functions import udf
 
 from spark_regions import ControlError, RunningJob, control, param
 from spark_regions.cli.commands import commands
@@ -397,6 +399,134 @@ def test_a_task_that_comes_again_takes_values_at_the_same_rows(
     assert last["reason"] == f"rows of a shuffle come as they arrive: attempt {lost[0]['attempt']} took 5 at row 1001"
     shown = CliRunner().invoke(commands, ["debug", page(session), "changes"]).output
     assert "low = 5 from row 1,001 on, as an earlier attempt did\n" in shown and last["reason"] in shown
+
+
+def named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    function.__name__ = name
+    return function
+
+
+def plus(added: int) -> Callable[[int], int]:
+    return lambda value: value + added
+
+
+def replaced_midway(
+    session: SparkSession,
+    job: RunningJob,
+    pool: ThreadPoolExecutor,
+    folder: Path,
+    columns: Callable[[], list[Column]],
+    new: Mapping[str, Callable[..., Any]],
+    meanwhile: Callable[[], None] = lambda: None,
+) -> tuple[list[Any], dict[str, list[int]]]:
+    """Other functions once the filter of one task has given 2,000 rows. The rows, and from which on it took others."""
+    if not (folder / "line").exists():
+        session.range(0, 10_000, 1, 1).write.parquet(str(folder / "line"))
+    before = len(job.changes)
+    # Rows of a scan alone would go to Arrow in columns, and no probe would count them.
+    make = lambda: session.read.parquet(str(folder / "line")).where("id % 2 < 2").select("id", *columns())  # noqa: E731
+    running = held_at_start(job, pool, make, "Filter")
+    job.break_when("Filter", "count(*) = 2000")
+    job.resume()
+    until(lambda: job.paused, 30)
+    for name, function in new.items():
+        job.replace(name, function)
+    job.break_when("Filter", "count(*) = 3000")
+    job.resume()
+    until(lambda: job.paused, 30)
+    meanwhile()
+    job.resume()
+    found: dict[str, list[int]] = {}
+    for each in job.changes[before:]:
+        found.setdefault(each["name"], []).append(each["row"])
+    return running.result(timeout=60), found
+
+
+@pytest.mark.parametrize("arrow", [False, True])
+def test_a_function_is_replaced_while_a_query_runs(
+    session: SparkSession, job: RunningJob, pool: ThreadPoolExecutor, folder: Path, arrow: bool
+) -> None:
+    name = f"add_{arrow}".lower()
+
+    def added() -> list[Column]:
+        one, two = (udf(f, "bigint", useArrow=arrow) for f in (named(plus(1), name), named(plus(100), f"{name}_outer")))
+        return [two(one("id")).alias("chained"), one(F.col("id") * 2).alias("single")]
+
+    new = {name: plus(2), f"{name}_outer": plus(500)}
+    rows, taken = replaced_midway(session, job, pool, folder, added, new)
+    assert {*taken} == {f"{each}()" for each in new} and {*taken[f"{name}()"], *taken[f"{name}_outer()"]} == {2001}
+    assert rows == [(n, n + 101, n * 2 + 1) if n < 2000 else (n, n + 502, n * 2 + 2) for n in range(10_000)]
+    assert job.functions[name] == 1
+    again = session.range(1).select(*added()).first()
+    assert again is not None and [*again] == [502, 2], "also of queries that start later"
+
+
+@pytest.mark.parametrize("library", ["pandas", "arrow"])
+def test_a_function_of_columns_is_replaced_between_batches(
+    session: SparkSession, job: RunningJob, pool: ThreadPoolExecutor, folder: Path, library: str
+) -> None:
+    name = f"whole_{library}"
+
+    def before(values):  # type: ignore[no-untyped-def]
+        import pyarrow.compute
+
+        return values + 1 if hasattr(values, "iloc") else pyarrow.compute.add(values, 1)
+
+    def after(values):  # type: ignore[no-untyped-def]
+        import pyarrow.compute
+
+        return values - 1 if hasattr(values, "iloc") else pyarrow.compute.subtract(values, 1)
+
+    make = {"pandas": F.pandas_udf, "arrow": F.arrow_udf}[library]
+    columns = lambda: [make(named(before, name), "bigint")("id")]  # noqa: E731
+    session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "300")
+    try:
+        rows, taken = replaced_midway(session, job, pool, folder, columns, {name: after})
+    finally:
+        session.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+    assert taken == {f"{name}()": [2001]}
+    assert rows == [(n, n + 1 if n < 2100 else n - 1) for n in range(10_000)], "the batch of 300 rows was begun"
+
+
+def test_a_task_that_comes_again_takes_a_function_at_the_same_row(
+    session: SparkSession, job: RunningJob, pool: ThreadPoolExecutor, folder: Path
+) -> None:
+    lost: list[int] = []
+
+    def lose() -> None:
+        before = {task.attempt for each in job.operators() for task in each.tasks}
+        lost.extend(before)
+        for attempt in before:
+            session.sparkContext._jsc.sc().killTaskAttempt(attempt, False, "a test")  # type: ignore[union-attr]
+        until(lambda: {task.attempt for each in job.operators() for task in each.tasks} - before, 30)
+
+    columns = lambda: [udf(named(plus(1), "again"), "bigint")("id")]  # noqa: E731
+    rows, taken = replaced_midway(session, job, pool, folder, columns, {"again": plus(2)}, lose)
+    assert lost and taken == {"again()": [2001, 2001]} and job.changes[-1]["replayed"]
+    assert rows == [(n, n + 1 if n < 2000 else n + 2) for n in range(10_000)]
+
+
+def test_what_cannot_take_a_functions_place(session: SparkSession, job: RunningJob) -> None:
+    session.range(3).select(udf(named(plus(1), "known"), "bigint")("id")).collect()
+    lock = threading.Lock()
+    session.range(3).mapInPandas(named(lambda batches: batches, "tables"), "id bigint").collect()
+    for name, function, found in (
+        ("knwon", plus(2), "Found the function 'knwon', expected one of .* did you mean known"),
+        ("tables", lambda batches: batches, "Found the function 'tables', expected one of .* takes rows or columns"),
+        ("known", lambda a, b: a, "cannot be called with 1 arguments"),
+        ("known", 7, "Found 7, expected a function"),
+        ("known", lambda value: (lock, value), "Found a function that cannot be sent to workers"),
+    ):
+        with pytest.raises(ControlError, match=found):
+            job.replace(name, function)  # type: ignore[arg-type]
+    asked = {"command": "replace", "by": "anna", "name": "known"}
+    with pytest.raises(ControlError, match="Found the command replace of anna, expected pause"):
+        job._answer(**asked)  # type: ignore[arg-type]
+    assert "error" in posted(page(session), asked, 1), "who may end a query may not run code"
+    ben = control(session, "ben")
+    ben.take_over()
+    with pytest.raises(ControlError, match="in control of ben, expected anna"):
+        job.replace("known", plus(2))
 
 
 def test_a_paused_query_is_cancelled(

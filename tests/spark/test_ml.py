@@ -124,6 +124,43 @@ def test_what_settings_share_is_fitted_once_a_fold(
     assert len(fitted) == 3
 
 
+def columns_held(rows: DataFrame, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Of what comes of the stages that settings share; the metrics are pyspark.ml's."""
+    found: set[str] = set()
+
+    expected = tuning.CrossValidator(**given).fit(rows)
+    fit = tuning._parallelFitTasks
+
+    def seen(rest: Any, train: DataFrame, *more: Any) -> Any:
+        found.update(train.columns)
+        return fit(rest, train, *more)
+
+    monkeypatch.setattr(tuning, "_parallelFitTasks", seen)
+    assert CrossValidator(**given).fit(rows).avgMetrics == close(expected.avgMetrics)
+    return found
+
+
+def test_of_prepared_rows_the_columns_are_held_that_are_named(
+    rows: DataFrame, tuned: Tuned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert columns_held(rows, tuned.given(numFolds=2), monkeypatch) == {"features", "label"}
+
+
+def test_a_stage_of_the_users_own_sees_all_columns(
+    rows: DataFrame, tuned: Tuned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = tuned.given(numFolds=2, evaluator=Own())
+    assert {"kind", "x", "label", "raw", "features"} < columns_held(rows, given, monkeypatch)
+
+
+class Own(BinaryClassificationEvaluator):
+    """Looks at a column that no parameter names."""
+
+    def _evaluate(self, dataset: DataFrame) -> float:
+        assert "kind" in dataset.columns
+        return super()._evaluate(dataset)
+
+
 def test_the_worst_settings_are_given_up(rows: DataFrame, tuned: Tuned) -> None:
     given = tuned.given(numFolds=3, collectSubModels=True)
     whole = CrossValidator(**given).fit(rows)

@@ -19,6 +19,7 @@ from spark_regions.debugging.state import (
     Leave,
     LetGo,
     Pause,
+    Replace,
     Resume,
     Set,
     State,
@@ -144,6 +145,17 @@ def test_two_controllers() -> None:
     with pytest.raises(ControlError, match="in control of ben, expected anna"):
         taken.apply(Pause("anna"))
     assert applied(taken, Leave("ben"), Pause("anna")).controller == "anna"
+
+
+def test_functions_are_replaced_one_after_the_other() -> None:
+    state = applied(msgspec.structs.replace(START, functions=("score", "clean")), Replace("anna", "score"))
+    assert state.edited and state.version == START.version + 1
+    again = applied(state, Replace("anna", "clean"), Replace("anna", "score"))
+    assert again.replaced == ("score", "clean", "score"), "also the same function for a second time"
+    with pytest.raises(ControlError, match=r"Found the function 'scoer', expected one of report .* did you mean score"):
+        state.apply(Replace("anna", "scoer"))
+    with pytest.raises(ControlError, match="there is none"):
+        START.apply(Replace("anna", "score"))
 
 
 @pytest.mark.parametrize(

@@ -110,8 +110,13 @@ object RegionsApi extends Logging {
     running(session).exists(_.events.explored(told, held.asScala.toMap))
 
   /** See [[control.ControlDriver.ask]]. */
-  def control(session: SparkSession, text: String, seconds: Double): String = ControlDriver.current match {
-    case Some(driver) => driver.ask(text, seconds)
+  def control(session: SparkSession, text: String, seconds: Double): String = controlled(_.ask(text, seconds))
+
+  /** See [[control.ControlDriver.replace]]. */
+  def replace(session: SparkSession, text: String, code: Array[Byte]): String = controlled(_.replace(text, code))
+
+  private def controlled(act: ControlDriver => String): String = ControlDriver.current match {
+    case Some(driver) => act(driver)
     case None => json(ordered(Seq("error" -> ControlDriver.off)))
   }
 

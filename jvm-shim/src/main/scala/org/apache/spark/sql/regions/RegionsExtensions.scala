@@ -10,7 +10,7 @@ import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Expression
 import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan, SparkStrategy}
-import org.apache.spark.sql.regions.control.{Param, ProbeRule}
+import org.apache.spark.sql.regions.control.{Param, ProbeRule, ReplaceableFunctions}
 import org.apache.spark.sql.regions.control.badrows.{BadRows, BadRowsRule, HeldRowsRule}
 import org.apache.spark.sql.regions.exec.RegionsStrategy
 import org.apache.spark.sql.regions.rules.{LineageRule, SharedDataFramesRule, WarmUp}
@@ -109,6 +109,11 @@ object RegionsExtensions {
   }
 
   val columnarRules: Seq[SparkSession => ColumnarRule] = Seq(
+    {
+      case session: classic.SparkSession if session.sparkContext.conf.get(RegionsConf.controlEnabled) =>
+        new ReplaceableFunctions(session)
+      case _ => InactiveColumnar
+    },
     {
       case session: classic.SparkSession => BadRowsRule.of(session)
       case _ => InactiveColumnar

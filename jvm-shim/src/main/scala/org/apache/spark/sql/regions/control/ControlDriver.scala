@@ -63,6 +63,10 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
   private val took = mutable.Queue.empty[Took]
   private val taken = new TakenValues(mostAttempts)
 
+  /** Python functions that can be replaced, with the number of their arguments; and those in whose places others came. */
+  private val functions = mutable.LinkedHashMap.empty[String, Int]
+  private var replacements = Vector.empty[Array[Byte]]
+
   /** By stage, the shuffle that it writes. */
   private val written = BoundedMap[Int, Option[Int]](mostStages)
 
@@ -95,7 +99,8 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
     val alike = probes.values.filter(_.execution == execution).map(_.name).toSet
     val name = if (!alike(kind)) kind else Iterator.from(2).map(n => s"$kind $n").find(!alike(_)).get
     val redaction = Redaction(sc.conf, SQLConf.get.stringRedactionPattern)
-    val detail = redaction(ProbeRule.shown(plan.child).simpleString(SQLConf.get.maxToStringFields))
+    val asWritten = ProbeRule.shown(plan.child).mapExpressions(ReplaceableFunctions.without)
+    val detail = redaction(asWritten.simpleString(SQLConf.get.maxToStringFields))
     val probe = DriverProbe(id, execution, name, detail, plan.output, plan.session, new WeakReference(plan),
       refusal(plan))
     probes(id) = probe
@@ -113,6 +118,9 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
     params(param.name) = param
     param
   }
+
+  /** A query calls a Python function: it can be replaced from now on. */
+  private[control] def replaceable(name: String, arguments: Int): Unit = synchronized(functions.put(name, arguments))
 
   /** A command to set a parameter, with the value as Spark shows it. */
   private def typed(asked: ControlCommand): Either[String, ControlCommand] =
@@ -191,7 +199,10 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
       state.paused,
       points.flatten.groupMap(_._1)(_._2),
       answers.toMap ++ Option.when(everyRow)(Holding.everyRow -> Answered("pass")),
-      state.params
+      state.params ++ state.replaced.zipWithIndex.map { case (name, before) =>
+        ReplaceableFunctions.version(name) -> (before + 1).toString
+      },
+      replacements.take(state.replaced.size)
     )
   }
 
@@ -210,7 +221,8 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
     }
 
   private def known(operators: Seq[String]): ControlState =
-    synchronized(state.copy(operators = operators, declared = params.keys.toSeq))
+    synchronized(
+      state.copy(operators = operators, declared = params.keys.toSeq, functions = functions.keys.toSeq))
 
   private def adopt(next: ControlState): Either[String, Unit] = {
     val fresh = next.breakpoints.filterNot(state.breakpoints.contains).filter(_.sql.nonEmpty)
@@ -321,7 +333,8 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
   private def say(commands: ControlCommand*): Unit = command(commands).left.foreach { why =>
     logWarning(s"$why; the application goes on without breakpoints")
     synchronized {
-      state = ControlState(sc.appName, version = state.version + 1, edited = state.edited, params = state.params)
+      state = ControlState(sc.appName, version = state.version + 1, edited = state.edited, params = state.params,
+        replaced = state.replaced)
       note = why
       tell(everyRow = true)
       send()
@@ -379,34 +392,50 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
    * @param text a ControlCommand of docs/protocol.md; `state`, `operators` and `sizes` only ask
    * @param seconds how long a pause is waited for
    */
-  def ask(text: String, seconds: Double): String = {
-    val answer =
-      try {
-        val asked = ControlCommand.codec.read(Frames.json.readTree(text), "")
-        val refused = asked.command match {
-          case "state" | "operators" | "sizes" => None
-          case other if !commands.contains(other) || asked.by == own =>
-            Some(
-              s"Found the command $other of ${asked.by}, expected ${commands.mkString(", ")} of another. Hint: docs/control.md")
-          case "pause" if refusals.nonEmpty => refusals.headOption
-          case "answer" => unfit(asked).orElse(await(command(Seq(asked))).left.toOption)
-          case "set" => typed(asked).flatMap(typed => await(command(Seq(typed)))).left.toOption
-          case _ => await(command(Seq(asked), live(snapshots()).map(_.name))).left.toOption
-        }
-        refused.fold(
-          asked.command match {
-            case "pause" => standing(seconds) ++ held
-            case "operators" => operators() ++ held
-            case "sizes" => Map("sizes" -> sizes())
-            case _ => held
-          })(why => Map("error" -> why))
-      } catch {
-        case wrong @ (_: ProtocolException | _: JsonProcessingException) => Map("error" -> wrong.getMessage)
-        case _: RejectedExecutionException | _: TimeoutException =>
-          Map("error" -> s"Found ${sc.appName} without an answer, expected one that runs. Hint: it may be about to end")
-      }
-    Frames.json.writeValueAsString(answer)
+  def ask(text: String, seconds: Double): String = answered(text) { asked =>
+    val refused = asked.command match {
+      case "state" | "operators" | "sizes" => None
+      case other if !commands.contains(other) || asked.by == own =>
+        Some(
+          s"Found the command $other of ${asked.by}, expected ${commands.mkString(", ")} of another. Hint: docs/control.md")
+      case "pause" if refusals.nonEmpty => refusals.headOption
+      case "answer" => unfit(asked).orElse(await(command(Seq(asked))).left.toOption)
+      case "set" => typed(asked).flatMap(typed => await(command(Seq(typed)))).left.toOption
+      case _ => await(command(Seq(asked), live(snapshots()).map(_.name))).left.toOption
+    }
+    refused.toLeft(
+      asked.command match {
+        case "pause" => standing(seconds) ++ held
+        case "operators" => operators() ++ held
+        case "sizes" => Map("sizes" -> sizes())
+        case _ => held
+      })
   }
+
+  /**
+   * The same of the command `replace`, which is for the driver's own program alone: who may end a query from a page may not run code.
+   *
+   * @param code the function that takes the place, pickled
+   */
+  def replace(text: String, code: Array[Byte]): String = answered(text) { asked =>
+    await {
+      synchronized { replacements = replacements.take(state.replaced.size) :+ code }
+      command(Seq(asked))
+    }.map(_ => held)
+  }
+
+  private def answered(text: String)(act: ControlCommand => Either[String, Map[String, Any]]): String = {
+    val answer =
+      try act(ControlCommand.codec.read(Frames.json.readTree(text), "")).left.map(error)
+      catch {
+        case wrong @ (_: ProtocolException | _: JsonProcessingException) => Left(error(wrong.getMessage))
+        case _: RejectedExecutionException | _: TimeoutException =>
+          Left(error(s"Found ${sc.appName} without an answer, expected one that runs. Hint: it may be about to end"))
+      }
+    Frames.json.writeValueAsString(answer.merge)
+  }
+
+  private def error(why: String): Map[String, Any] = Map("error" -> why)
 
   private def held: Map[String, Any] = synchronized(
     Map(
@@ -416,6 +445,7 @@ final class ControlDriver(sc: SparkContext, planner: Planner, edited: () => Unit
       "params" -> params.map { case (name, param) =>
         name -> Map("value" -> state.params.getOrElse(name, param.default), "type" -> param.dataType.sql)
       },
+      "functions" -> functions.toMap,
       "changes" -> took.map(each =>
         Map(
           "name" -> each.name,

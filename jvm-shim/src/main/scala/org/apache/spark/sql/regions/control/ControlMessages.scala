@@ -20,14 +20,16 @@ private[control] object ControlMessage {
  *
  * @param points by probe
  * @param answers by row
- * @param params that were set, by name
+ * @param params that were set, by name; of functions which of `functions` holds, by [[ReplaceableFunctions.version]]
+ * @param functions that took others' places, pickled; numbered from 1
  */
 private[control] final case class Holding(
     version: Long,
     paused: Boolean,
     points: Map[Long, Seq[Point]],
     answers: Map[String, Answered],
-    params: Map[String, String] = Map.empty)
+    params: Map[String, String] = Map.empty,
+    functions: Seq[Array[Byte]] = Nil)
     extends ControlMessage
 
 private[control] object Holding {

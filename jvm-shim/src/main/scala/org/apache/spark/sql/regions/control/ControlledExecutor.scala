@@ -1,5 +1,7 @@
 package org.apache.spark.sql.regions.control
 
+import java.io.{File, IOException}
+import java.nio.file.Files
 import java.util.concurrent.ConcurrentHashMap
 
 import scala.jdk.CollectionConverters._
@@ -25,6 +27,7 @@ private[control] final class ControlledExecutor(env: SparkEnv) extends ThreadSaf
   @volatile var params: Map[String, String] = Map.empty
   val id: String = env.executorId
   private var now = Holding(-1, paused = false, Map.empty, Map.empty)
+  private var functions = 0
   private val tasks = new ConcurrentHashMap[Long, ControlledTask]()
   private val workers = new PythonWorkers(() => paused)
 
@@ -83,6 +86,7 @@ private[control] final class ControlledExecutor(env: SparkEnv) extends ThreadSaf
     lock.synchronized {
       if (next.version > now.version) {
         now = next
+        write(next.functions)
         paused = next.paused
         params = next.params
         tasks.values.asScala.foreach(_.probes.values.foreach(arm))
@@ -90,6 +94,14 @@ private[control] final class ControlledExecutor(env: SparkEnv) extends ThreadSaf
       }
     }
     workers.follow()
+  }
+
+  /** For Python workers, before one is told of them; the folder goes with the executor. */
+  private def write(known: Seq[Array[Byte]]): Unit = known.zipWithIndex.drop(functions).foreach { case (code, before) =>
+    functions = before + 1
+    val file = new File(env.blockManager.diskBlockManager.localDirs.head, s"spark-regions-function-$functions")
+    try Files.write(file.toPath, code)
+    catch { case error: IOException => logError(s"cannot write $file: functions that call it fail", error) }
   }
 
   private def counted(attempt: Long, number: Int)(act: Probe#Counted => Unit): Unit = lock.synchronized {

@@ -17,6 +17,8 @@ import org.apache.spark.sql.execution.joins.BaseJoinExec
 import org.apache.spark.sql.execution.python.{EvalPythonExec, MapInBatchExec}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.regions._
+import org.apache.spark.sql.regions.control.ReplaceableFunctions.{batchTypes, concurrent, isVersion, rowTypes, without}
+import org.apache.spark.sql.regions.control.WorkerCommand
 
 /**
  * Has rows that fail left out, or the values that failed made null, as the session's settings say. It changes physical plans,
@@ -221,12 +223,12 @@ private final class Checking(session: SparkSession, rows: BadRows) {
   }
 
   private def python(plan: EvalPythonExec): SparkPlan = {
-    val single = plan.udfs.forall(udf => Checking.rowTypes(udf.evalType))
-    val batches = plan.udfs.forall(udf => Checking.batchTypes(udf.evalType))
+    val single = plan.udfs.forall(udf => rowTypes(udf.evalType))
+    val batches = plan.udfs.forall(udf => batchTypes(udf.evalType))
     if (!single && !batches) declined(plan, "its function sees all rows of a partition")
     else if (batches && !policy.splitBatches)
       declined(plan, s"its function takes many rows at once. Hint: ${RegionsConf.splitBatches.key}")
-    else if (plan.udfs.exists(_.evalType == PythonEvalType.SQL_ARROW_BATCHED_UDF) && concurrent)
+    else if (plan.udfs.exists(_.evalType == PythonEvalType.SQL_ARROW_BATCHED_UDF) && concurrent(conf))
       declined(plan, "its rows are computed by several threads, in no order")
     else {
       val lifted = new Lifted(plan.child, plan.nodeName)
@@ -245,14 +247,11 @@ private final class Checking(session: SparkSession, rows: BadRows) {
         case _: PythonUDF => (argument _).tupled(columns.next())
         case other => other
       }.withNewChildren(Seq(lifted.below))
-      val results = plan.udfs.map(udf => Computed(Caught.shown(udf), udf.dataType, udf.nullable))
+      val results = plan.udfs.map(udf => Computed(Caught.shown(without(udf)), udf.dataType, udf.nullable))
       val checked = CheckedRowsExec(over, PythonRows)(told, results)
       if (lifted.below eq plan.child) checked else ProjectExec(plan.output, checked)
     }
   }
-
-  /** Set at all, it is more than one. */
-  private def concurrent: Boolean = conf.contains("spark.sql.execution.pythonUDF.arrow.concurrency.level")
 
   private def mapped(plan: MapInBatchExec): SparkPlan =
     if (!policy.splitBatches)
@@ -269,12 +268,18 @@ private final class Checking(session: SparkSession, rows: BadRows) {
   private def wrapped(udf: PythonUDF, kind: String, told: BadRowSink, column: Int): PythonUDF = udf.func match {
     case function: SimplePythonFunction =>
       val positional = !udf.children.exists(_.isInstanceOf[NamedArgumentExpression])
-      val settings = Map("operator" -> told.operator.toString, "function" -> udf.name, "kind" -> kind,
-        "column" -> column, "arity" -> (if (positional) udf.children.size else -1))
+      val settings = Map(
+        "operator" -> told.operator.toString,
+        "function" -> udf.name,
+        "kind" -> kind,
+        "column" -> column,
+        "arity" -> (if (positional) udf.children.size else -1),
+        "hidden" -> udf.children.count(isVersion)
+      )
       udf.copy(
         func = function.copy(
           command =
-            WorkerCommand.wrapped(function.command.toArray, settings).toIndexedSeq))
+            WorkerCommand.badRows.wrapped(function.command.toArray, settings).toIndexedSeq))
     case _ => udf
   }
 
@@ -303,8 +308,6 @@ private final class Checking(session: SparkSession, rows: BadRows) {
 
 private object Checking {
   val mostShown = 40
-  val rowTypes: Set[Int] = Set(PythonEvalType.SQL_BATCHED_UDF, PythonEvalType.SQL_ARROW_BATCHED_UDF)
-  val batchTypes: Set[Int] = SparkMinor.scalarArrow + PythonEvalType.SQL_SCALAR_PANDAS_UDF
 
   def conjuncts(condition: Expression): Seq[Expression] = condition match {
     case And(left, right) => conjuncts(left) ++ conjuncts(right)
