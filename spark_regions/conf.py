@@ -552,6 +552,15 @@ CONFS: tuple[Conf, ...] = (
         " operators that count rows. See [control](control.md).",
     ),
     Conf(
+        "spark.regions.control.replaceFunctions",
+        "bool",
+        "false",
+        "runtime",
+        "Whether Python functions of queries that start from now on can be replaced while these run, with"
+        " `control.enabled`; each row then carries a number to the Python worker. See"
+        " [control](control.md#python-functions).",
+    ),
+    Conf(
         "spark.regions.control.pauseTimeout",
         "time",
         "10m",

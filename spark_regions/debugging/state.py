@@ -252,9 +252,10 @@ class State(msgspec.Struct, frozen=True):
 
     def _replacing(self, name: str) -> dict[str, Any]:
         if name not in self.functions:
+            hint = likely(name, self.functions) if self.functions else "spark.regions.control.replaceFunctions=true"
             raise ControlError(
                 f"Found the function {name!r}, expected one of {self.name} that takes rows or columns and is called "
-                f"without names of arguments. Hint: {likely(name, self.functions)}"
+                f"without names of arguments. Hint: {hint}"
             )
         return {"replaced": (*self.replaced, name), "edited": True}
 

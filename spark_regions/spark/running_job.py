@@ -227,7 +227,8 @@ class RunningJob:
         Nothing after that is stored for others.
 
         It has to give what the other one gives, of the same type. Workers get it pickled, as Spark's own. For the
-        driver's own program: the permission to end queries in the UI is none to run code.
+        driver's own program: the permission to end queries in the UI is none to run code. Queries that started with
+        `spark.regions.control.replaceFunctions=true` follow.
 
         :param name: of a function of `functions`
         """

@@ -156,6 +156,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def session(folder: Path) -> Iterator[SparkSession]:
     """Of this module's own; the tests below share it."""
     confs = CONTROLLED | {
+        "spark.regions.control.replaceFunctions": "true",
         "spark.redaction.string.regex": "secret-[0-9]+",
         "spark.ui.enabled": "true",
         "spark.ui.port": "0",

@@ -154,7 +154,7 @@ def test_functions_are_replaced_one_after_the_other() -> None:
     assert again.replaced == ("score", "clean", "score"), "also the same function for a second time"
     with pytest.raises(ControlError, match=r"Found the function 'scoer', expected one of report .* did you mean score"):
         state.apply(Replace("anna", "scoer"))
-    with pytest.raises(ControlError, match="there is none"):
+    with pytest.raises(ControlError, match=r"Hint: spark\.regions\.control\.replaceFunctions=true"):
         START.apply(Replace("anna", "score"))
 
 

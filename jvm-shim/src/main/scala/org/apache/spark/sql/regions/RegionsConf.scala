@@ -104,6 +104,7 @@ object RegionsConf {
   val persistMaxBytes: ConfigEntry[Option[Long]] = named("persist.maxBytes")
   val controlEnabled: ConfigEntry[Boolean] = named("control.enabled")
   val controlPauseTimeout: ConfigEntry[Long] = named("control.pauseTimeout")
+  val replaceFunctions: ConfigEntry[Boolean] = named("control.replaceFunctions")
   val onBadRow: ConfigEntry[String] = named("control.onBadRow")
   val maxBadRows: ConfigEntry[Option[Int]] = named("control.maxBadRows")
   val quarantinePath: ConfigEntry[String] = named("control.quarantinePath")

@@ -7,7 +7,7 @@ import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan}
 import org.apache.spark.sql.execution.python.EvalPythonExec
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.regions.{Guard, SparkMinor}
+import org.apache.spark.sql.regions.{Guard, RegionsConf, SparkMinor}
 import org.apache.spark.sql.types.IntegerType
 
 /**
@@ -18,15 +18,16 @@ final class ReplaceableFunctions(session: SparkSession) extends ColumnarRule {
   import ReplaceableFunctions._
 
   override val preColumnarTransitions: Rule[SparkPlan] = plan =>
-    ControlDriver.current.fold(plan) { driver =>
-      Guard(session.sparkContext.conf, "the Python functions of a plan", plan)(
-        plan.transformUp {
-          case python: EvalPythonExec if python.udfs.forall(replaceable(_, session.sessionState.conf)) =>
-            python.mapExpressions {
-              case udf: PythonUDF => over(udf, Nil, driver)
-              case other => other
-            }
-        })
+    ControlDriver.current.filter(_ => session.sessionState.conf.getConf(RegionsConf.replaceFunctions)).fold(plan) {
+      driver =>
+        Guard(session.sparkContext.conf, "the Python functions of a plan", plan)(
+          plan.transformUp {
+            case python: EvalPythonExec if python.udfs.forall(replaceable(_, session.sessionState.conf)) =>
+              python.mapExpressions {
+                case udf: PythonUDF => over(udf, Nil, driver)
+                case other => other
+              }
+          })
     }
 
   /** @param above functions that are called with what it returns; the innermost one is told of all */
