@@ -277,8 +277,10 @@ CONFS: tuple[Conf, ...] = (
         "runtime",
         "A DataFrame that the program still holds is stored while the first query built on it runs, before any use of "
         "it is known, if that adds at most this share to the query's own work; else it is given up half-way, once it "
-        "stays above the share for two seconds, or at twice the share. The rows at "
-        "the top of a query are stored likewise, if tasks can hold them in memory. 0 waits for the second use.",
+        "stays above the share for two seconds, or at twice the share. The rows at the top of a query are stored "
+        "likewise, if tasks can hold them in memory. What another engine saves in the query may be spent beside the "
+        "share. Where earlier runs of the application wrote more for DataFrames of the same operators than reading "
+        "them saved, it is not tried again. 0 waits for the second use.",
     ),
     Conf(
         "spark.regions.recycle.namespace",

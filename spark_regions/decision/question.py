@@ -13,6 +13,7 @@ from spark_regions.dag.records import Entry, GraphView
 from spark_regions.decision.values import Sweep
 from spark_regions.platforms.typed import TypedPlan
 from spark_regions.runs.run_view import RunView
+from spark_regions.stats.first_uses import HELD, kin
 from spark_regions.wire.messages import Confs, QueryTop, Why
 
 
@@ -42,6 +43,7 @@ class Question:
         plain Spark's
     :param engine: None where none is to be asked
     :param sweep: None where no earlier query of this application was this one with other values
+    :param application: its name
     """
 
     plan: Plan
@@ -59,6 +61,11 @@ class Question:
     prices: Prices = NO_PRICES
     engine: Engine | None = None
     sweep: Sweep | None = None
+    application: str = ""
+
+    def kin(self, node: int, reason: str = HELD) -> str:
+        """The name under which is kept what storing such results at their first use brought; "" for other reasons."""
+        return kin(self.application, self.plan, node, reason)
 
     @property
     def planned(self) -> bool:

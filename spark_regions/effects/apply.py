@@ -97,21 +97,21 @@ class Effects:
         else:
             lost = []
             stores = [(c, reason, self._entry(question, draft, c, reason, query)) for c, reason in draft.stores]
+        spare = sum(max(route.saving, 0.0) for route in draft.routes)
         unreserved = [each for each in stores if each[0].in_memory]
         stores = [each for each in stores if not each[0].in_memory]
         small: list[Action] = [
-            self._store(question, query, c, reason, entry, entry.bytes) for c, reason, entry in unreserved
+            self._store(question, query, c, reason, entry, entry.bytes, spare) for c, reason, entry in unreserved
         ]
         if not loads and not stores:
             return small, lost
-        replaced = {name for _, name in question.unordered}
         try:
             gone, refused, reserved = self.store.admit(
                 [(match.entry.id, self.run.application, query.number) for match, _ in loads],
                 [(entry, _room(entry, candidate, budget, question.now, self.worths)) for candidate, _, entry in stores],
                 budget,
                 ADMIT_SECONDS,
-                replaced,
+                {name for _, name in question.unordered},
             )
         except CatalogBusy as error:
             return small, [*lost, Decline(question.plan.root, "CATALOG_BUSY", str(error)[:200])]
@@ -125,7 +125,7 @@ class Effects:
             if entry.id in refused:
                 lost.append(Decline(candidate.node, refused[entry.id], f"{entry.bytes} bytes"))
             else:
-                actions.append(self._store(question, query, candidate, reason, entry, reserved[entry.id]))
+                actions.append(self._store(question, query, candidate, reason, entry, reserved[entry.id], spare))
         return actions, lost
 
     def _entry(
@@ -135,9 +135,8 @@ class Effects:
         seconds = whole.value if whole else 0.0
         if whole is None or candidate.ref is not None:
             seconds = max(seconds, candidate.recompute.value)
-        application = self.run.application
         return self.store.new_entry(
-            self.writes.new_entry(question, candidate, seconds, reason, query.number, application)
+            self.writes.new_entry(question, candidate, seconds, reason, query.number, self.run.application)
         )  # fmt: skip
 
     def _store(
@@ -148,18 +147,19 @@ class Effects:
         reason: str,
         entry: Entry,
         reserved: int,
+        spare: float,
     ) -> wire.Store:
         row_bytes = 0.0 if candidate.first_use else candidate.bytes / question.rates.stored_ratio
+        overhead = candidate.max_overhead(question.confs.first_use_overhead)
         write = PendingWrite(
             entry.id, entry.lineage, query.number, candidate.node, query.cores, row_bytes, reserved, query.decided,
             (entry, question.confs.max_bytes) if candidate.in_memory else None,
+            question.kin(candidate.node, reason), overhead or 0.0,
         )  # fmt: skip
         self.writes.add(write, uncosted=candidate.first_use, planned=reason == "PLANNED")
-        overhead = candidate.max_overhead(question.confs.first_use_overhead)
-        saving = round(max(candidate.benefit, 0.0), 4)
         return wire.Store(
-            candidate.node, candidate.ref, entry.id, entry.location, entry.columns, reserved, overhead, saving, reason,
-            candidate.in_memory, candidate.detail,
+            candidate.node, candidate.ref, entry.id, entry.location, entry.columns, reserved, overhead,
+            round(max(candidate.benefit, 0.0), 4), reason, candidate.in_memory, candidate.detail, spare,
         )  # fmt: skip
 
     def _reads_of_persisted(self, draft: Draft) -> Iterator[Action]:
@@ -226,8 +226,8 @@ class Effects:
 def _load(question: Question, draft: Draft, query: OpenQuery, match: Match, reason: str) -> wire.Load:
     entry, saved = match.entry, draft.saved[match.node]
     instead = saved + match.seconds
-    before = query.loads.get(entry.id, Loaded())
-    query.loads[entry.id] = Loaded((*before.nodes, match.node), before.predicted + saved, before.instead + instead)
+    before = query.loads.get(entry.id, Loaded(kin=question.kin(match.node, entry.reason)))
+    query.loads[entry.id] = before.also(match.node, saved, instead)
     merged = entry.grouping if match.rule == ROLLED_UP else None
     refreshed = match.rule == REFRESHED
     conjuncts = entry.conjuncts.union(merged.conjuncts) if merged else entry.conjuncts

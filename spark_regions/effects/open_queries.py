@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from spark_regions.dag.plan import Plan
 from spark_regions.wire.actions import Action, NodeAction, Persist, Store, Unpersist
@@ -22,11 +22,18 @@ class Loaded:
     :param nodes: in whose places
     :param predicted: seconds that reading it saves, of all places together
     :param instead: seconds without the load
+    :param kin: of what was stored at its first use, see `first_uses`
     """
 
     nodes: tuple[int, ...] = ()
     predicted: float = 0.0
     instead: float = 0.0
+    kin: str = ""
+
+    def also(self, node: int, predicted: float, instead: float) -> Loaded:
+        return replace(
+            self, nodes=(*self.nodes, node), predicted=self.predicted + predicted, instead=self.instead + instead
+        )
 
 
 @dataclass(slots=True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import logging
 import time
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from spark_regions.costs.calibrate import observed_rate, observed_ratio, rates_of
+from spark_regions.dag.records import OperatorStatistics
 from spark_regions.effects.apply import Effects
 from spark_regions.effects.open_queries import MAX_OPEN, OpenQueries, OpenQuery
 from spark_regions.effects.pending_writes import PendingWrite
@@ -19,6 +20,7 @@ from spark_regions.learn.queue import WriteQueue
 from spark_regions.runs.measured import measured_of, with_carried
 from spark_regions.runs.recorded_query import encode
 from spark_regions.runs.run_planner import RunPlanner
+from spark_regions.stats.first_uses import settled
 from spark_regions.stats.plain_runs import COLD, WARM, outcome, part, parts, plain_run
 from spark_regions.stats.shared_runs import run_of
 from spark_regions.store.admission import contradicts, supersedes
@@ -49,6 +51,8 @@ class Learning:
         self.engines = EngineRuns(graph)
         self._cores: dict[str, None] = {}
         self._to_verify: OrderedDict[int, OpenQuery] = OrderedDict()
+        self._first_uses: defaultdict[str, float] = defaultdict(float)
+        """By kin, what they saved less what they took; judged by later runs, as this one may still read."""
 
     def executed(self, event: Executed, runs: RunPlanner) -> None:
         """A query has ended."""
@@ -77,6 +81,8 @@ class Learning:
         name, rows, size, seconds = event.entry, event.rows, event.bytes, event.seconds
         write, uncosted = self.effects.writes.committed(name)
         took = max(0.0, time.monotonic() - write.decided - seconds / write.cores) if write else 0.0
+        if write is not None and write.kin:
+            self._first_uses[write.kin] -= seconds / write.cores
 
         def commit() -> None:
             outcome = ""
@@ -107,6 +113,8 @@ class Learning:
         write, planned = self.effects.writes.dropped(name)
         if write is not None and code == "OVER_BUDGET":
             self._outgrew(write)
+        if write is not None and write.kin and code == "NOT_WORTH_WRITING":
+            self._first_uses[write.kin] -= write.overhead * (time.monotonic() - write.decided)
         reason = f"{code} {event.detail}".strip()[:1000]
         self.queue.put(partial(self.store.abandon, name, reason))
         return planned
@@ -174,6 +182,11 @@ class Learning:
             took = event.seconds - event.deciding - event.write_seconds / query.cores
             self._plain(query.top, query.state, max(took, 0.0))
 
+    def ended(self, seconds: float) -> None:
+        """The application has ended; waits so long for what is still to be written."""
+        self._record(settled(self._first_uses, time.time()))
+        self.queue.drain(seconds)
+
     def _plain(self, top: QueryTop, state: str, seconds: float) -> None:
         ran = plain_run(top, state, seconds, time.time())
         self.graph.record(lambda batch: batch.add_variant(ran), (), ())
@@ -181,8 +194,9 @@ class Learning:
     def _settled(self, queries: Iterable[OpenQuery], saved: float) -> None:
         """:param queries: a query and its subqueries"""
         choices = {choice: saving for query in queries for choice, saving in query.choices.items()}
-        found = [outcome(*choice, own, time.time()) for choice, own in parts(saved, choices).items()]
+        self._record([outcome(*choice, own, time.time()) for choice, own in parts(saved, choices).items()])
 
+    def _record(self, found: Iterable[OperatorStatistics]) -> None:
         def fill(batch: Batch) -> None:
             for each in found:
                 batch.add_variant(each)
@@ -242,6 +256,8 @@ class Learning:
         found = known.instead - (float(seconds) / query.cores + overhead)
         if saved is not None:
             found = part(saved, known.predicted, query.choices.values())
+        if known.kin:
+            self._first_uses[known.kin] += found
         contradicted = contradicts(known.predicted, found)
         self.queue.put(
             partial(

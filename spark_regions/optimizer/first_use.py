@@ -4,6 +4,7 @@ An unknown result is stored at its second use at the earliest (`ski_rental`): th
 the program still holds the DataFrame, another use is likely. The price of being wrong can be bounded: the tee gives up
 as soon as writing exceeds a share of the query's own work. Whatever follows, writing costs the query at most that share
 more. At its second use that may be more, and there may still be no numbers, as another engine computed it at the first.
+What earlier runs stored like that and did not read as often as pays is not tried again.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from dataclasses import replace
 from spark_regions.dag.plan import CandidateDataFrame, Plan
 from spark_regions.decision.draft import Draft
 from spark_regions.decision.question import Question
-from spark_regions.decision.values import MaterializationCandidate, Store, unmeasured
+from spark_regions.decision.values import Decline, MaterializationCandidate, Store, unmeasured
 from spark_regions.optimizer.strategies.antichain import ancestry
+from spark_regions.optimizer.withdraw import LOST, weighs
 from spark_regions.stats.estimate import estimate
+from spark_regions.stats.first_uses import HELD, wasted
 
 MAX_WIDENING = 4.0
 """The most bytes a row may take, as a multiple of what this query needs of it."""
@@ -29,12 +32,18 @@ def first_use(question: Question, draft: Draft) -> Draft:
     if not draft.first_uses or question.planned or question.confs.first_use_overhead <= 0:
         return draft
     more: list[Store] = []
+    declines: list[Decline] = []
     taken = [*draft.loads, *draft.stored]
     for found in _held_unseen(question):
-        if found.node not in taken and found.node not in ancestry(question.plan, taken):
-            more.append((found, "HELD"))
-            taken.append(found.node)
-    return draft.storing(more) if more else draft
+        if found.node in taken or found.node in ancestry(question.plan, taken):
+            continue
+        why = wasted(question.kin(found.node), question.view)
+        if why is not None and found.past <= 0 and weighs(question):
+            declines.append(Decline(found.node, LOST, why))
+            continue
+        more.append((found, HELD))
+        taken.append(found.node)
+    return (draft.storing(more) if more else draft).declined(*declines)
 
 
 def _held_unseen(question: Question) -> Iterable[MaterializationCandidate]:

@@ -173,7 +173,7 @@ class Session:
             case told.Heartbeat():
                 self.learning.queue.put(lambda: self.store.heartbeat(self.run))
             case told.End():
-                self.learning.queue.drain(END_SECONDS)
+                self.learning.ended(END_SECONDS)
                 self.graph.flush()
                 self.store.end(self.run)
 
@@ -240,7 +240,7 @@ class Session:
             query.engine_factor = engine.rates.factor
         return Question(
             plan, view, entries, rates, confs, query.cores, self.store.clock(), run, unordered, query.asked.subquery,
-            query.top, plain.seconds if plain else None, self.prices, engine, sweep,
+            query.top, plain.seconds if plain else None, self.prices, engine, sweep, self.run.name,
         )  # fmt: skip
 
     def _answer(self, actions: Iterable[wire.Action], declines: Iterable[Decline]) -> Decision:

@@ -331,6 +331,8 @@ def test_a_value_is_changed_while_a_query_runs(
         session.range(1).select(param("least", "x")).collect()
     with pytest.raises(Exception, match="expected a name and a number, string, boolean or date"):
         session.sql("SELECT spark_regions_param('x', id) FROM range(1)").collect()
+    with pytest.raises(Exception, match=r"Found the name least\(\), which ends as a function's"):
+        session.range(1).select(param("least()", 1)).collect()
 
 
 def changed_midway(
@@ -358,19 +360,23 @@ def changed_midway(
     return running.result(timeout=60), job.changes[before:]
 
 
+def lost(session: SparkSession, job: RunningJob) -> set[int]:
+    """Attempts that run, killed; others have begun."""
+
+    def running() -> set[int]:
+        return {task.attempt for each in job.operators() for task in each.tasks}
+
+    before = running()
+    for attempt in before:
+        session.sparkContext._jsc.sc().killTaskAttempt(attempt, False, "a test")  # type: ignore[union-attr]
+    until(lambda: running() - before, 30)
+    return before
+
+
 def test_a_task_that_comes_again_takes_values_at_the_same_rows(
     session: SparkSession, job: RunningJob, pool: ThreadPoolExecutor, folder: Path
 ) -> None:
     session.range(0, 10_000, 1, 1).write.parquet(str(folder / "one"))
-
-    def attempts() -> set[int]:
-        return {task.attempt for each in job.operators() for task in each.tasks}
-
-    def lose() -> None:
-        before = attempts()
-        for attempt in before:
-            session.sparkContext._jsc.sc().killTaskAttempt(attempt, False, "a test")  # type: ignore[union-attr]
-        until(lambda: attempts() - before, 30)
 
     def scanned() -> DataFrame:
         rows = session.read.parquet(str(folder / "one")).selectExpr("id", "id % 10 AS digit")
@@ -379,7 +385,7 @@ def test_a_task_that_comes_again_takes_values_at_the_same_rows(
     scan = "Scan parquet", "Scan parquet"
     expected, plain = changed_midway(job, pool, scanned, scan)
     assert expected == [(n, 0) for n in range(10_000) if n % 10 >= (9 if n < 1000 else 5)]
-    found, changes = changed_midway(job, pool, scanned, scan, lambda: (lose(), lose()))
+    found, changes = changed_midway(job, pool, scanned, scan, lambda: (lost(session, job), lost(session, job)))
     taken = [(each["row"], each["value"]) for each in changes]
     assert found == expected and taken == [(1, "9"), (1001, "5")] * 2, changes
     assert [each["replayed"] for each in plain + changes] == [False] * 4 + [True] * 2
@@ -390,14 +396,14 @@ def test_a_task_that_comes_again_takes_values_at_the_same_rows(
 
     session.conf.set("spark.sql.adaptive.enabled", "false")
     try:
-        found, changes = changed_midway(job, pool, shuffled, ("Range", "ShuffleRead"), lose)
+        found, changes = changed_midway(job, pool, shuffled, ("Range", "ShuffleRead"), lambda: lost(session, job))
     finally:
         session.conf.unset("spark.sql.adaptive.enabled")
     assert found == [(n,) for n in range(10_000) if n % 10 >= 5]
-    *lost, last = changes
-    assert [(each["row"], each["value"]) for each in lost] == [(1, "9"), (1001, "5")]
+    *first, last = changes
+    assert [(each["row"], each["value"]) for each in first] == [(1, "9"), (1001, "5")]
     assert (last["row"], last["value"], last["replayed"]) == (1, "5", False)
-    assert last["reason"] == f"rows of a shuffle come as they arrive: attempt {lost[0]['attempt']} took 5 at row 1001"
+    assert last["reason"] == f"rows of a shuffle come as they arrive: attempt {first[0]['attempt']} took 5 at row 1001"
     shown = CliRunner().invoke(commands, ["debug", page(session), "changes"]).output
     assert "low = 5 from row 1,001 on, as an earlier attempt did\n" in shown and last["reason"] in shown
 
@@ -492,18 +498,12 @@ def test_a_function_of_columns_is_replaced_between_batches(
 def test_a_task_that_comes_again_takes_a_function_at_the_same_row(
     session: SparkSession, job: RunningJob, pool: ThreadPoolExecutor, folder: Path
 ) -> None:
-    lost: list[int] = []
-
-    def lose() -> None:
-        before = {task.attempt for each in job.operators() for task in each.tasks}
-        lost.extend(before)
-        for attempt in before:
-            session.sparkContext._jsc.sc().killTaskAttempt(attempt, False, "a test")  # type: ignore[union-attr]
-        until(lambda: {task.attempt for each in job.operators() for task in each.tasks} - before, 30)
-
+    killed: list[int] = []
     columns = lambda: [udf(named(plus(1), "again"), "bigint")("id")]  # noqa: E731
-    rows, taken = replaced_midway(session, job, pool, folder, columns, {"again": plus(2)}, lose)
-    assert lost and taken == {"again()": [2001, 2001]} and job.changes[-1]["replayed"]
+    rows, taken = replaced_midway(
+        session, job, pool, folder, columns, {"again": plus(2)}, lambda: killed.extend(lost(session, job))
+    )
+    assert killed and taken == {"again()": [2001, 2001]} and job.changes[-1]["replayed"]
     assert rows == [(n, n + 1 if n < 2000 else n + 2) for n in range(10_000)]
 
 

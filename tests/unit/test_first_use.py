@@ -5,12 +5,14 @@ from dataclasses import replace
 import pytest
 from builders import chain, decided, entry, plan, signature, variant, view_of
 from msgspec.structs import replace as with_conf
-from wire_client import decide, executed, frame, report
+from wire_client import PatientSession, decide, executed, frame, node, report
 
 from spark_regions.dag.plan import CandidateDataFrame
 from spark_regions.decision.question import Confs
 from spark_regions.learn import events as module
+from spark_regions.planner.session import Counters
 from spark_regions.store.admin import list_entries
+from spark_regions.store.operator_graph import OperatorGraph
 
 CONFS = Confs(max_bytes=10**9, first_use_overhead=0.1)
 
@@ -96,6 +98,68 @@ def first_use(session):
     (action,) = session.decide(decide(report(), 1, confs=confs, shared=shared))["actions"]
     assert (action["reason"], action["ref"], action["maxOverhead"]) == ("HELD", "s0", 0.1)
     return action["entry"]
+
+
+class Runs:
+    """Runs of applications on one store, each of one query over a held DataFrame of some files."""
+
+    def __init__(self, store):
+        self.store, self.number = store, 0
+
+    def __call__(self, files, name="job", given_up=False, top="Aggregate", above="query"):
+        """What was done about the DataFrame, with its reason."""
+        self.number += 1
+        application = f"run-{self.number}"
+        run = self.store.begin(application, name)
+        session = PatientSession(
+            self.store, OperatorGraph(self.store.catalog, run, self.store.where.data), run, Counters()
+        )
+        nodes = [
+            node(0, "Aggregate", (1,), core=f"{above} of {files}", columns=("k",)),
+            node(1, top, (2,), core=f"frame of {files}", columns=("k", "sum")),
+            node(2, "Filter", (3,), core=f"filtered {files}", columns=("a", "b")),
+            node(3, f"Relation {files}", (), core=files, columns=("a", "b")),
+        ]
+        shared = [frame(nodes[1], ref="s0", node=1, seen=1, held=True) | {"rowBytes": 1}]
+        confs = {"maxBytes": 10**9, "firstUseOverhead": 0.1}
+        answer = session.decide(decide(nodes, 1, application, confs=confs, shared=shared))
+        loads = []
+        for action in answer["actions"]:
+            about = {"entry": action["entry"], "query": 1}
+            if action["kind"] == "load":
+                loads.append({"entry": action["entry"], "seconds": 0.1, "bytes": 9})
+            elif given_up:
+                session.observe({"type": "abandoned", "code": "NOT_WORTH_WRITING", "detail": "slow"} | about)
+            else:
+                session.observe({"type": "committed", "rows": 1, "bytes": 9, "seconds": 0.5} | about)
+        session.observe({"type": "executed", **executed(nodes, 1, loads)})
+        session.settle(10.0)
+        session.observe({"type": "end"})
+        lost = [("decline", each["code"]) for each in answer["declines"] if each["node"] == 1]
+        return [(action["kind"], action["reason"]) for action in answer["actions"] if action["node"] == 1] or lost
+
+
+@pytest.fixture
+def runs(session):
+    return Runs(session.store)
+
+
+def test_what_nobody_read_is_not_tried_again_over_other_files(runs):
+    assert runs("monday") == [("store", "HELD")]
+    assert runs("tuesday") == [("decline", "LOST")]
+    assert runs("wednesday", name="other job") == [("store", "HELD")]
+    assert runs("thursday", top="Window") == [("store", "HELD")]
+
+
+def test_what_was_given_up_is_not_tried_again_either(runs):
+    assert runs("monday", given_up=True) == [("store", "HELD")]
+    assert runs("tuesday") == [("decline", "LOST")]
+
+
+def test_what_was_read_is(runs):
+    assert runs("monday") == [("store", "HELD")]
+    assert runs("monday", above="other query") == [("load", "BENEFIT")]
+    assert runs("tuesday") == [("store", "HELD")]
 
 
 def price(session):

@@ -210,8 +210,17 @@ def test_below_a_dataframe_that_is_stored_its_own_parts_are_computed(session):
     assert (stored["node"], stored["reason"], stored["maxOverhead"]) == (1, "HELD", 0.1)
     (route,) = [each for each in actions if each["kind"] == "route"]
     assert (route["node"], route["ref"]) == (2, "s0"), "the query's node, and the DataFrame that has it"
+    assert (route["saving"] < 0, stored["spareSeconds"]) == (True, 0.0)
     assert [(each["name"], each["node"]) for each in route["tables"]] == [("t9", 9), ("t10", 10)], "of its own plan"
     assert [each["attribute"] for each in route["columns"]] == ["1", "2", "3"]
+
+
+def test_what_the_engine_saves_may_be_spent_on_storing(session):
+    session.graph.blend("duckdb.factor", 0.01)
+    actions = session.decide(of_python(1))["actions"]
+    (stored,) = [each for each in actions if each["kind"] == "store" and each["ref"] == "s0"]
+    (route,) = [each for each in actions if each["kind"] == "route"]
+    assert stored["spareSeconds"] == route["saving"] > 0
 
 
 def test_of_a_dataframe_whose_plan_cannot_be_told_no_part_is_computed(session):

@@ -113,6 +113,7 @@ final case class Abandoned(entry: String, reason: Refusal) extends StoreOutcome
  *
  * @param columns digest of each column of the teed child, in its output order
  * @param maxBytes stop and abandon beyond this
+ * @param maxOverhead share of the query's own work that writing may take, beside `spareSeconds`
  * @param inMemory give up what is more than a task can hold, and what a query had quickly
  * @param inputs checked again before the commit
  * @param layout of the teed child, where plain Spark's is known
@@ -125,6 +126,7 @@ final case class StoreOrder(
     columns: Seq[String],
     maxBytes: Long,
     maxOverhead: Option[Double],
+    spareSeconds: Double,
     inMemory: Boolean,
     wanted: () => Boolean,
     inputs: Seq[InputListing],

@@ -42,6 +42,8 @@ object Param {
       }
       val first = Literal(Cast(default, dataType).eval(), dataType)
       require(first.value != null, s"Found NULL as $function('$name', …), expected a value.")
+      require(!ReplaceableFunctions.isVersion(name.toString),
+        s"Found the name $name, which ends as a function's. Hint: without ()")
       ControlDriver.current.fold[Expression](first)(_.declare(Param(name.toString, dataType, text(first))))
     case _ => throw new IllegalArgumentException(
         s"Found $function(${arguments.map(_.sql).mkString(", ")}), expected a name and a number, string, boolean or date, both constant. " +

@@ -60,8 +60,10 @@ private[control] object ReplaceableFunctions {
   /** The parameter that says which replacement of a function holds. */
   def version(function: String): String = s"$function()"
 
+  def isVersion(name: String): Boolean = name.endsWith(version(""))
+
   def isVersion(expression: Expression): Boolean = expression match {
-    case param: Param => param.name.endsWith("()")
+    case param: Param => isVersion(param.name)
     case _ => false
   }
 

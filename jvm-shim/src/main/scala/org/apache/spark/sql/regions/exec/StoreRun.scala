@@ -117,7 +117,8 @@ private[exec] final class StoreRun(val order: StoreOrder) extends Logging {
   /** Earlier stages of the query are over when this one is started: their core-seconds are part of its work. */
   private def allowance(session: SparkSession): Option[Allowance] = order.maxOverhead.map { share =>
     val cores = math.max(1, session.sparkContext.defaultParallelism)
-    Allowance(share, (System.nanoTime() - ordered) * cores / math.max(1, partitions))
+    def each(nanos: Long): Long = nanos * cores / math.max(1, partitions)
+    Allowance(share, each(System.nanoTime() - ordered), each((order.spareSeconds * 1e9).toLong))
   }
 
   /** Takes over the reports of one successful task. */

@@ -19,8 +19,9 @@ import org.apache.spark.util.SerializableConfiguration
  *
  * @param share of the work that the query does anyway
  * @param priorNanos a partition's part of the work of earlier stages
+ * @param spareNanos its part of what the query saves otherwise
  */
-private[exec] final case class Allowance(share: Double, priorNanos: Long)
+private[exec] final case class Allowance(share: Double, priorNanos: Long, spareNanos: Long)
 
 /**
  * What one writer has spent of it. What is spent is spent: once that is more than the share, what is written in each second
@@ -34,7 +35,7 @@ private final class Spending(allowance: Allowance) {
 
   /** Asked again and again, with the task's nanoseconds so far. */
   def exceeded(written: Long, others: Long): Boolean = {
-    val allowed = allowance.share * (others + allowance.priorNanos)
+    val allowed = allowance.share * (others + allowance.priorNanos) + allowance.spareNanos
     val (writtenSince, othersSince) = (written - markedWritten, others - markedOthers)
     if (writtenSince + othersSince >= windowNanos) {
       over = if (writtenSince > allowance.share * othersSince) over + 1 else 0

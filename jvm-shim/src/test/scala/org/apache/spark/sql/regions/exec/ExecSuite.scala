@@ -71,6 +71,7 @@ abstract class ExecSuite extends FunSuite with AdaptiveSparkPlanHelper {
       maxBytes: Long = Long.MaxValue / 4,
       location: Option[String] = None,
       maxOverhead: Option[Double] = None,
+      spareSeconds: Double = 0,
       inMemory: Boolean = false,
       inputs: Seq[InputListing] = Nil): Store = {
     val entry = "e" + UUID.randomUUID().toString.take(8)
@@ -85,6 +86,7 @@ abstract class ExecSuite extends FunSuite with AdaptiveSparkPlanHelper {
         (0 until width).map(i => s"d$i"),
         maxBytes,
         maxOverhead,
+        spareSeconds,
         inMemory,
         () => true,
         inputs,

@@ -96,6 +96,17 @@ class TeeSuite extends ExecSuite {
     assert(!store.directory.exists())
   }
 
+  test("writing may take its share, and beside it what the query saves otherwise") {
+    val many = spark.range(0, 600000, 1, 1).select(col("id"), sha2(col("id").cast("string"), 512).as("s"))
+    def stored(spareSeconds: Double): Store = {
+      val store = newStore(2, maxOverhead = Some(1e-6), spareSeconds = spareSeconds)
+      assertEquals(tee(many, store).count(), 600000L)
+      store
+    }
+    assertEquals(stored(0).abandoned().code, "NOT_WORTH_WRITING")
+    assertEquals(stored(600).committed().rows, 600000L)
+  }
+
   test("a subplan with it and one without are the same to Spark") {
     val store = storeFor(numbers)
     assert(executed(tee(numbers, store)).sameResult(executed(numbers)))

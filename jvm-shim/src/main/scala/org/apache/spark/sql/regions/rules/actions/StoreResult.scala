@@ -35,6 +35,7 @@ private[rules] object StoreResult extends ActionApplier[wire.Store] {
         chosen.map(_._1),
         action.maxBytes,
         action.maxOverhead,
+        action.spareSeconds,
         action.inMemory,
         target.wanted,
         query.signed.inputs(node),
