@@ -280,7 +280,7 @@ CONFS: tuple[Conf, ...] = (
         "stays above the share for two seconds, or at twice the share. The rows at the top of a query are stored "
         "likewise, if tasks can hold them in memory. What another engine saves in the query may be spent beside the "
         "share. Where earlier runs of the application wrote more for DataFrames of the same operators than reading "
-        "them saved, it is not tried again. 0 waits for the second use.",
+        "them saved, it is not tried again; what the program caches itself is not, either. 0 waits for the second use.",
     ),
     Conf(
         "spark.regions.recycle.namespace",

@@ -57,7 +57,7 @@ _INPUTS = {
     "UNKNOWN_SOURCE": "The data source is not known to keep its identity",
     "METADATA_COLUMN": "A column describes the files instead of their rows",
     "TOLERANT_READER": "The reader may silently skip or alter what it cannot parse",
-    "USER_CACHED": "The user cached this plan: only what is computed from it may be stored, if its rows are known",
+    "USER_CACHED": "The program keeps these rows in Spark's cache: only what takes more to compute from them is stored",
     "NOT_REGISTERED": "Files that the query writes are known by their listing alone",
 }
 _PLANS = {

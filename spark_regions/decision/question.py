@@ -13,7 +13,7 @@ from spark_regions.dag.records import Entry, GraphView
 from spark_regions.decision.values import Sweep
 from spark_regions.platforms.typed import TypedPlan
 from spark_regions.runs.run_view import RunView
-from spark_regions.stats.first_uses import HELD, kin
+from spark_regions.stats.first_uses import HELD, family
 from spark_regions.wire.messages import Confs, QueryTop, Why
 
 
@@ -63,9 +63,9 @@ class Question:
     sweep: Sweep | None = None
     application: str = ""
 
-    def kin(self, node: int, reason: str = HELD) -> str:
+    def family(self, node: int, reason: str = HELD) -> str:
         """The name under which is kept what storing such results at their first use brought; "" for other reasons."""
-        return kin(self.application, self.plan, node, reason)
+        return family(self.application, self.plan, node, reason)
 
     @property
     def planned(self) -> bool:

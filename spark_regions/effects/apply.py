@@ -66,7 +66,7 @@ class Effects:
         for share in draft.shares:
             # Each place saves its part, so that the sum over the actions is the group's.
             part = round(share.saving / len(share.nodes), 4)
-            actions += [wire.Share(node, share.nodes, part, share.reason, share.detail) for node in share.nodes]
+            actions += [wire.Share(n, share.nodes, part, share.reason, share.detail) for n in share.nodes]
         query.actions = (*draft.asked(actions), *actions)  # what an engine computes is stored behind it
         made = query.nodes_of(wire.Load, wire.ReadPersisted, wire.Store, wire.Persist)
         return Applied(query.actions, tuple(lost), draft.only(made), missed)
@@ -97,14 +97,15 @@ class Effects:
         else:
             lost = []
             stores = [(c, reason, self._entry(question, draft, c, reason, query)) for c, reason in draft.stores]
-        spare = sum(max(route.saving, 0.0) for route in draft.routes)
         unreserved = [each for each in stores if each[0].in_memory]
         stores = [each for each in stores if not each[0].in_memory]
-        small: list[Action] = [
-            self._store(question, query, c, reason, entry, entry.bytes, spare) for c, reason, entry in unreserved
+        limited = sum(candidate.max_overhead(0.0) is not None for candidate, _, _ in stores)
+        spare = sum(max(route.saving, 0.0) for route in draft.routes) / max(limited, 1)
+        actions: list[Action] = [
+            self._store(question, query, c, reason, entry, entry.bytes, 0.0) for c, reason, entry in unreserved
         ]
         if not loads and not stores:
-            return small, lost
+            return actions, lost
         try:
             gone, refused, reserved = self.store.admit(
                 [(match.entry.id, self.run.application, query.number) for match, _ in loads],
@@ -114,8 +115,7 @@ class Effects:
                 {name for _, name in question.unordered},
             )
         except CatalogBusy as error:
-            return small, [*lost, Decline(question.plan.root, "CATALOG_BUSY", str(error)[:200])]
-        actions: list[Action] = list(small)
+            return actions, [*lost, Decline(question.plan.root, "CATALOG_BUSY", str(error)[:200])]
         for match, reason in loads:
             if match.entry.id in gone:
                 lost.append(Decline(match.node, "ENTRY_MISSING", match.entry.id))
@@ -154,7 +154,7 @@ class Effects:
         write = PendingWrite(
             entry.id, entry.lineage, query.number, candidate.node, query.cores, row_bytes, reserved, query.decided,
             (entry, question.confs.max_bytes) if candidate.in_memory else None,
-            question.kin(candidate.node, reason), overhead or 0.0,
+            question.family(candidate.node, reason),
         )  # fmt: skip
         self.writes.add(write, uncosted=candidate.first_use, planned=reason == "PLANNED")
         return wire.Store(
@@ -226,7 +226,7 @@ class Effects:
 def _load(question: Question, draft: Draft, query: OpenQuery, match: Match, reason: str) -> wire.Load:
     entry, saved = match.entry, draft.saved[match.node]
     instead = saved + match.seconds
-    before = query.loads.get(entry.id, Loaded(kin=question.kin(match.node, entry.reason)))
+    before = query.loads.get(entry.id, Loaded(family=question.family(match.node, entry.reason)))
     query.loads[entry.id] = before.also(match.node, saved, instead)
     merged = entry.grouping if match.rule == ROLLED_UP else None
     refreshed = match.rule == REFRESHED

@@ -22,13 +22,13 @@ class Loaded:
     :param nodes: in whose places
     :param predicted: seconds that reading it saves, of all places together
     :param instead: seconds without the load
-    :param kin: of what was stored at its first use, see `first_uses`
+    :param family: of what was stored at its first use, see `first_uses`
     """
 
     nodes: tuple[int, ...] = ()
     predicted: float = 0.0
     instead: float = 0.0
-    kin: str = ""
+    family: str = ""
 
     def also(self, node: int, predicted: float, instead: float) -> Loaded:
         return replace(

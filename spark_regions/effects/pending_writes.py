@@ -20,8 +20,7 @@ class PendingWrite:
     :param row_bytes: of its rows, as expected; 0 for a first use, of which only a bound is known
     :param reserved: bytes that its files may take
     :param decided: seconds of a monotonic clock
-    :param kin: of a first use, see `first_uses`
-    :param overhead: share of the query's own work that writing may take
+    :param family: of a first use, see `first_uses`
     :param unreserved: the entry where nothing was reserved for it, and the budget
     """
 
@@ -34,8 +33,7 @@ class PendingWrite:
     reserved: int
     decided: float
     unreserved: tuple[Entry, int] | None = None
-    kin: str = ""
-    overhead: float = 0.0
+    family: str = ""
 
 
 class PendingWrites:

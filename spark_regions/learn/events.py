@@ -52,7 +52,7 @@ class Learning:
         self._cores: dict[str, None] = {}
         self._to_verify: OrderedDict[int, OpenQuery] = OrderedDict()
         self._first_uses: defaultdict[str, float] = defaultdict(float)
-        """By kin, what they saved less what they took; judged by later runs, as this one may still read."""
+        """By family, what they saved less what they took; judged by later runs, as this one may still read."""
 
     def executed(self, event: Executed, runs: RunPlanner) -> None:
         """A query has ended."""
@@ -81,8 +81,8 @@ class Learning:
         name, rows, size, seconds = event.entry, event.rows, event.bytes, event.seconds
         write, uncosted = self.effects.writes.committed(name)
         took = max(0.0, time.monotonic() - write.decided - seconds / write.cores) if write else 0.0
-        if write is not None and write.kin:
-            self._first_uses[write.kin] -= seconds / write.cores
+        if write is not None and write.family:
+            self._first_uses[write.family] -= seconds / write.cores
 
         def commit() -> None:
             outcome = ""
@@ -113,8 +113,8 @@ class Learning:
         write, planned = self.effects.writes.dropped(name)
         if write is not None and code == "OVER_BUDGET":
             self._outgrew(write)
-        if write is not None and write.kin and code == "NOT_WORTH_WRITING":
-            self._first_uses[write.kin] -= write.overhead * (time.monotonic() - write.decided)
+        if write is not None and write.family and isinstance(event, Abandoned) and code == "NOT_WORTH_WRITING":
+            self._first_uses[write.family] -= event.seconds / write.cores
         reason = f"{code} {event.detail}".strip()[:1000]
         self.queue.put(partial(self.store.abandon, name, reason))
         return planned
@@ -256,8 +256,8 @@ class Learning:
         found = known.instead - (float(seconds) / query.cores + overhead)
         if saved is not None:
             found = part(saved, known.predicted, query.choices.values())
-        if known.kin:
-            self._first_uses[known.kin] += found
+        if known.family:
+            self._first_uses[known.family] += found
         contradicted = contradicts(known.predicted, found)
         self.queue.put(
             partial(

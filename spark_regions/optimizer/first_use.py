@@ -37,7 +37,7 @@ def first_use(question: Question, draft: Draft) -> Draft:
     for found in _held_unseen(question):
         if found.node in taken or found.node in ancestry(question.plan, taken):
             continue
-        why = wasted(question.kin(found.node), question.view)
+        why = wasted(question.family(found.node), question.view)
         if why is not None and found.past <= 0 and weighs(question):
             declines.append(Decline(found.node, LOST, why))
             continue

@@ -21,7 +21,7 @@ _PASSING = frozenset({"Project", "Filter"})
 """Operators that a query and the DataFrame in it may have more or less of."""
 
 
-def kin(application: str, plan: Plan, node: int, reason: str = HELD) -> str:
+def family(application: str, plan: Plan, node: int, reason: str = HELD) -> str:
     """The name under which that is kept: the same for results of such operators, whatever is scanned.
 
     :param application: its name, not its id

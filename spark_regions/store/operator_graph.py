@@ -13,7 +13,7 @@ from spark_regions.costs.calibrate import blended
 from spark_regions.dag.plan import Plan
 from spark_regions.dag.records import EdgeUse, GraphView, OperatorStatistics
 from spark_regions.errors import CatalogBusy
-from spark_regions.stats.first_uses import kin
+from spark_regions.stats.first_uses import family
 from spark_regions.stats.shared_runs import query_key
 from spark_regions.store import graph as stored
 from spark_regions.store.catalog import Catalog
@@ -66,7 +66,7 @@ class OperatorGraph:
             lineages.add(query)
         if plan.repeated:
             lineages.add(query_key(plan))
-        lineages |= {kin(self.run.name, plan, shared.node) for shared in plan.shared}
+        lineages |= {family(self.run.name, plan, shared.node) for shared in plan.shared}
         shared_cores = {shared.signature.core for shared in plan.shared}
         with self._lock:
             return self.catalog.read(lambda connection: self._view(connection, lineages, shared_cores, window))

@@ -54,7 +54,7 @@ class Store(Record, frozen=True, tag="store", tag_field="kind"):
 
     :param max_bytes: of the files; more is given up
     :param max_overhead: share of the query's own work that writing may take; no bound where it is None
-    :param spare_seconds: that it may take beside, of what another engine saves in the query
+    :param spare_seconds: that it may take beside: its part of what other engines save in the query
     :param in_memory: give up what is more than tasks hold in memory, and what the query had quickly
     :param detail: beside the reason: the iteration of a sweep
     """

@@ -925,10 +925,16 @@ class Committed(Told, frozen=True, tag="committed"):
 
 
 class Abandoned(Told, frozen=True, tag="abandoned"):
+    """An entry was not completed.
+
+    :param seconds: that encoding and writing took nevertheless, summed over tasks
+    """
+
     entry: str
     query: Long
     code: str
     detail: str = ""
+    seconds: float = 0.0
 
 
 class Invalid(Told, frozen=True, tag="invalid"):

@@ -114,6 +114,25 @@ def test_what_is_below_a_cached_frame_is_not_offered(spark: SparkSession, folder
         frame.unpersist()
 
 
+@pytest.mark.parametrize("cached", [False, True])
+def test_what_the_program_caches_is_not_stored_at_its_first_use(
+    on: SparkSession, spark: SparkSession, folder: str, cached: bool
+) -> None:
+    held = matched(on, folder)
+    before = held_stores(on)
+    if cached:
+        held.persist()
+    try:
+        found = outcome(by_key(held)), outcome(heads(held))
+    finally:
+        held.unpersist(blocking=True)
+    committed(on)
+    assert held_stores(on) == before + (not cached)
+    plain = matched(sibling(spark, OFF), folder)
+    assert difference(outcome(by_key(plain)), found[0]) is None
+    assert difference(outcome(heads(plain)), found[1]) is None
+
+
 def test_the_conf_switches_it_off(spark: SparkSession, folder: str) -> None:
     off = sibling(spark, {"spark.regions.recycle.firstUseOverhead": "0"})
     held = matched(off, folder)

@@ -129,7 +129,7 @@ class Runs:
             if action["kind"] == "load":
                 loads.append({"entry": action["entry"], "seconds": 0.1, "bytes": 9})
             elif given_up:
-                session.observe({"type": "abandoned", "code": "NOT_WORTH_WRITING", "detail": "slow"} | about)
+                session.observe({"type": "abandoned", "code": "NOT_WORTH_WRITING", "seconds": 0.5} | about)
             else:
                 session.observe({"type": "committed", "rows": 1, "bytes": 9, "seconds": 0.5} | about)
         session.observe({"type": "executed", **executed(nodes, 1, loads)})

@@ -106,7 +106,7 @@ object Tags {
 /** What became of a store. */
 sealed trait StoreOutcome
 final case class Committed(entry: String, rows: Long, bytes: Long, files: Int, seconds: Double) extends StoreOutcome
-final case class Abandoned(entry: String, reason: Refusal) extends StoreOutcome
+final case class Abandoned(entry: String, reason: Refusal, seconds: Double) extends StoreOutcome
 
 /**
  * An order to store what passes.

@@ -113,10 +113,10 @@ final class Recycling(
       note(query, "committed", entry, "COMMITTED", s"$rows rows, $bytes bytes in $files files")
       events.entry(entry, "committed", query, rows, bytes, files, seconds)
       planner.observe(wire.Committed(entry, query, rows, bytes, files, seconds, grows))
-    case Abandoned(entry, reason) =>
+    case Abandoned(entry, reason, seconds) =>
       counters.add(Counters.abandons)
       note(query, "abandoned", entry, reason.code, reason.detail)
-      tell(wire.Abandoned(entry, query, reason.code, reason.detail))
+      tell(wire.Abandoned(entry, query, reason.code, reason.detail, seconds))
   }
 
   /** A reader could not use an entry, and computed the rows again. */
@@ -163,7 +163,7 @@ final class Recycling(
   /** That an entry cannot be read, or will not be there. */
   def tell(event: wire.Event): Unit = {
     event match {
-      case wire.Abandoned(entry, query, code, detail) =>
+      case wire.Abandoned(entry, query, code, detail, _) =>
         events.entry(entry, "abandoned", query, why = Refusal(code, detail))
       case wire.Invalid(entry, query, code, detail) =>
         events.entry(entry, "invalid", query, why = Refusal(code, detail))

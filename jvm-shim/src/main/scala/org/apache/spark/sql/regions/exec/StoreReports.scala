@@ -10,6 +10,7 @@ import org.apache.spark.util.AccumulatorV2
  *
  * @param file name of the file written, empty if there were no rows, or if they are `held`
  * @param nanos time spent in encoding and writing, sampled
+ * @param others what else the task took since it has rows
  * @param held rows that the driver is to write, see [[PackedRows]]
  * @param problem why the file is missing; the partition is stored if None
  */
@@ -21,6 +22,7 @@ private[exec] final case class PartitionReport(
     rows: Long,
     bytes: Long,
     nanos: Long,
+    others: Long,
     problem: Option[Refusal],
     held: Option[Array[Byte]] = None)
 

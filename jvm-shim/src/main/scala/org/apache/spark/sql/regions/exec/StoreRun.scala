@@ -34,6 +34,9 @@ private[exec] final class StoreRun(val order: StoreOrder) extends Logging {
   private var schema: StructType = _
   private var fileSchema: StructType = _
   private var held = 0L
+  private var (writingNanos, otherNanos) = (0L, 0L)
+  private var allowance = Option.empty[Allowance]
+  private var grace = 0L
   @volatile private var layout = Option.empty[StoredLayout]
   private var conf: Configuration = _
   private val kept = mutable.LongMap.empty[PartitionReport]
@@ -80,6 +83,7 @@ private[exec] final class StoreRun(val order: StoreOrder) extends Logging {
     // Before the commit on the same thread, and beside the query.
     Stores.later { layout = order.layout().flatMap(Layout.stored(_, plan, partitions)) }
     indeterminate = rdd.outputDeterministicLevel == DeterministicLevel.INDETERMINATE
+    allowance = order.maxOverhead.map(allowed(_, session))
     val reports = new StoreReports(this)
     session.sparkContext.register(reports)
     val spec = new TeeSpec(
@@ -88,7 +92,7 @@ private[exec] final class StoreRun(val order: StoreOrder) extends Logging {
       Option.when(!order.inMemory)(new SerializableConfiguration(conf)),
       order.maxBytes,
       heldBytes(session),
-      allowance(session),
+      allowance.map(_.each(partitions)),
       session.sparkContext.isLocal,
       this
     )
@@ -115,10 +119,17 @@ private[exec] final class StoreRun(val order: StoreOrder) extends Logging {
   }
 
   /** Earlier stages of the query are over when this one is started: their core-seconds are part of its work. */
-  private def allowance(session: SparkSession): Option[Allowance] = order.maxOverhead.map { share =>
+  private def allowed(share: Double, session: SparkSession): Allowance = {
     val cores = math.max(1, session.sparkContext.defaultParallelism)
-    def each(nanos: Long): Long = nanos * cores / math.max(1, partitions)
-    Allowance(share, each(System.nanoTime() - ordered), each((order.spareSeconds * 1e9).toLong))
+    grace = Allowance.graceNanos * cores
+    Allowance(share, (System.nanoTime() - ordered) * cores, (order.spareSeconds * 1e9).toLong * cores)
+  }
+
+  /** What many short tasks write may be much, though each of them writes little. */
+  private def overspent(last: PartitionReport): Boolean = allowance.exists { allowance =>
+    val most = allowance.nanos(otherNanos)
+    writingNanos > grace &&
+    (writingNanos > 2 * most || writingNanos > most && last.nanos > allowance.share * last.others)
   }
 
   /** Takes over the reports of one successful task. */
@@ -131,6 +142,8 @@ private[exec] final class StoreRun(val order: StoreOrder) extends Logging {
       abandon(Refusal("INDETERMINATE_RETRY", s"partition ${report.partition}"))
     } else if (again) discard(report)
     else {
+      writingNanos += report.nanos
+      otherNanos += report.others
       report.problem match {
         case Some(problem) => abandon(problem)
         case None =>
@@ -143,7 +156,9 @@ private[exec] final class StoreRun(val order: StoreOrder) extends Logging {
             if (order.inMemory && tookMillis < Policy.storedAtOnceMillis)
               abandon(Refusal("TOO_CHEAP", s"$tookMillis ms"))
             else complete()
-          }
+          } else if (overspent(report))
+            abandon(Refusal("NOT_WORTH_WRITING",
+                f"${writingNanos / 1e9}%.2f s written in ${kept.size} of $partitions tasks"))
       }
     }
   }
@@ -178,7 +193,7 @@ private[exec] final class StoreRun(val order: StoreOrder) extends Logging {
       state = Ended
       Stores.later {
         sweep()
-        tell(Abandoned(order.entry, reason))
+        tell(Abandoned(order.entry, reason, writingNanos / 1e9))
       }
     }
   }
@@ -199,7 +214,7 @@ private[exec] final class StoreRun(val order: StoreOrder) extends Logging {
         tell(done)
       case Left(reason) =>
         sweep()
-        tell(Abandoned(order.entry, reason))
+        tell(Abandoned(order.entry, reason, writingNanos / 1e9))
     }
   }
 

@@ -15,13 +15,27 @@ import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.SerializableConfiguration
 
 /**
- * How long a task may write.
+ * How long writing may take: of a run with all its tasks, or of one of them.
  *
  * @param share of the work that the query does anyway
- * @param priorNanos a partition's part of the work of earlier stages
- * @param spareNanos its part of what the query saves otherwise
+ * @param priorNanos the work of earlier stages
+ * @param spareNanos what the query saves otherwise
  */
-private[exec] final case class Allowance(share: Double, priorNanos: Long, spareNanos: Long)
+private[exec] final case class Allowance(share: Double, priorNanos: Long, spareNanos: Long) {
+  def nanos(others: Long): Double = share * (others + priorNanos) + spareNanos
+
+  /** Of each of so many tasks. */
+  def each(tasks: Int): Allowance = {
+    val parts = math.max(1, tasks)
+    copy(priorNanos = priorNanos / parts, spareNanos = spareNanos / parts)
+  }
+}
+
+private[exec] object Allowance {
+
+  /** So much is always allowed, on each core: the first rows pay for class loading and compilation. */
+  val graceNanos: Long = 300L * 1000 * 1000
+}
 
 /**
  * What one writer has spent of it. What is spent is spent: once that is more than the share, what is written in each second
@@ -35,19 +49,18 @@ private final class Spending(allowance: Allowance) {
 
   /** Asked again and again, with the task's nanoseconds so far. */
   def exceeded(written: Long, others: Long): Boolean = {
-    val allowed = allowance.share * (others + allowance.priorNanos) + allowance.spareNanos
+    val allowed = allowance.nanos(others)
     val (writtenSince, othersSince) = (written - markedWritten, others - markedOthers)
     if (writtenSince + othersSince >= windowNanos) {
       over = if (writtenSince > allowance.share * othersSince) over + 1 else 0
       markedWritten = written
       markedOthers = others
     }
-    written > graceNanos && (written > 2 * allowed || written > allowed && over > 1)
+    written > Allowance.graceNanos && (written > 2 * allowed || written > allowed && over > 1)
   }
 }
 
 private object Spending {
-  private val graceNanos = 300L * 1000 * 1000
   private val windowNanos = 1000L * 1000 * 1000
 }
 
@@ -245,7 +258,8 @@ private[exec] final class TeeWriter(
     writeTime += nanos
     reports.add(
       PartitionReport(
-        partition, context.stageAttemptNumber(), context.attemptNumber(), name, rows, bytes, nanos, problem, rowsHeld))
+        partition, context.stageAttemptNumber(), context.attemptNumber(), name, rows, bytes, nanos,
+        System.nanoTime() - began - nanos, problem, rowsHeld))
   }
 }
 

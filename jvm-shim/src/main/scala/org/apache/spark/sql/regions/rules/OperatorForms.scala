@@ -292,9 +292,18 @@ private[regions] object OperatorForms {
     (name.contains("Pandas") || name.contains("InArrow") || name.contains("PySpark") || name.endsWith("PythonUDTF")) ||
       name == "AttachDistributedSequence"
 
+  /** Rows that the program has Spark keep, or what is quickly made of each of them: another copy would bring nothing. */
+  @annotation.tailrec
+  private def readFromCache(plan: LogicalPlan): Boolean = plan match {
+    case _: InMemoryRelation => true
+    case _: Project | _: Filter if !plan.expressions.exists(_.exists(_.isInstanceOf[UserDefinedExpression])) =>
+      readFromCache(plan.children.head)
+    case _ => false
+  }
+
   def notStorable(plan: LogicalPlan, form: Form): Option[Refusal] = plan match {
     case _: Repartition | _: RepartitionByExpression | _: RebalancePartitions => Some(Refusal("REPARTITION"))
-    case _: InMemoryRelation => Some(Refusal("USER_CACHED"))
+    case _ if readFromCache(plan) => Some(Refusal("USER_CACHED"))
     // Few rows, in one partition that is read as it is.
     case _ if form.order.isDefined && !plan.isInstanceOf[GlobalLimit] => Some(Refusal("ORDERED"))
     case _ if form.pruned => Some(Refusal("RUNTIME_FILTER"))

@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.optimizer.Optimizer
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.RuleExecutor
 import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.QueryExecution
+import org.apache.spark.sql.execution.{CacheManager, QueryExecution}
 
 /** What the optimizer is running for on this thread: a query, ourselves, or somebody who only looks at the result. */
 object OptimizerRuns {
@@ -72,9 +72,13 @@ object OptimizerRuns {
     caller == query || caller.startsWith(subqueries) && ofQuery(above)
   }
 
+  /** Whether what is optimized on this thread is a plan that Spark's cache is to hold. */
+  def ofCache: Boolean = walker.walk[Boolean](_.anyMatch(_.getClassName == cache))
+
   private val walker = StackWalker.getInstance()
   private val executor = classOf[RuleExecutor[_]].getName
   private val tracker = QueryPlanningTracker.getClass.getName
   private val subqueries = s"${classOf[Optimizer].getName}$$OptimizeSubqueries$$"
   private val query = classOf[QueryExecution].getName
+  private val cache = classOf[CacheManager].getName
 }

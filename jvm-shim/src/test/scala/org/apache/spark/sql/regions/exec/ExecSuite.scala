@@ -48,7 +48,7 @@ final class Store(val order: StoreOrder, outcomes: ConcurrentLinkedQueue[StoreOu
   }
 
   def abandoned(): Refusal = end() match {
-    case org.apache.spark.sql.regions.Abandoned(_, reason) => reason
+    case org.apache.spark.sql.regions.Abandoned(_, reason, _) => reason
     case other => throw new AssertionError(s"not abandoned: $other")
   }
 }

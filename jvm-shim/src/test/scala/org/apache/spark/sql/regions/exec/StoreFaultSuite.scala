@@ -139,7 +139,7 @@ class StoreFaultSuite extends ExecSuite {
     val run = new StoreRun(store.order)
     val (_, reports) = run.activate(SchemaOf(numbers), executed(numbers).execute(), executed(numbers)).get
     val lost = new StoreReports(null)
-    (0 to 3).foreach(i => lost.add(PartitionReport(i, 0, 0, s"part-0000$i-x.parquet", 1, 10, 0, None)))
+    (0 to 3).foreach(i => lost.add(PartitionReport(i, 0, 0, s"part-0000$i-x.parquet", 1, 10, 0, 0, None)))
     reports.merge(lost)
     assertEquals(store.abandoned().code, "STORE_NOT_SHARED")
   }

@@ -107,6 +107,20 @@ class TeeSuite extends ExecSuite {
     assertEquals(stored(600).committed().rows, 600000L)
   }
 
+  test("its share is that of all tasks: each of many short ones writes less than is always allowed") {
+    val tasks = 60
+    val many = spark.range(0, 1500000, 1, tasks).select(col("id"), sha2(col("id").cast("string"), 512).as("s"))
+    def stored(maxOverhead: Double): Store = {
+      val store = newStore(2, maxOverhead = Some(maxOverhead))
+      assertEquals(tee(many, store).count(), 1500000L)
+      store
+    }
+    val refusal = stored(1e-6).abandoned()
+    assertEquals(refusal.code, "NOT_WORTH_WRITING")
+    assert(refusal.detail.endsWith(s"of $tasks tasks"), refusal.detail)
+    assertEquals(stored(100).committed().rows, 1500000L)
+  }
+
   test("a subplan with it and one without are the same to Spark") {
     val store = storeFor(numbers)
     assert(executed(tee(numbers, store)).sameResult(executed(numbers)))
@@ -183,7 +197,7 @@ class TeeSuite extends ExecSuite {
     val files = (0 to 4).map { i =>
       val name = f"part-${i % 4}%05d-${java.util.UUID.randomUUID()}.parquet"
       Files.write(new java.io.File(store.directory, name).toPath, Array.fill(10)(1.toByte))
-      PartitionReport(i % 4, 0, i / 4, name, 1, 10, 0, None)
+      PartitionReport(i % 4, 0, i / 4, name, 1, 10, 0, 0, None)
     }
     def arrive(report: PartitionReport): Unit = {
       val other = new StoreReports(null)
