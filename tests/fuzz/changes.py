@@ -42,6 +42,8 @@ def _changed(builder: Builder) -> None:
     spare = builder.draw(st.integers(schemas.INITIAL, schemas.FILES - 1))
     first = builder.draw(st.integers(0, spec["files"] - 1))
     ways = ["replace", "append", "delete", "overwrite"]
+    if spec["format"] == "orc" and schemas.spread_over_files(type_ for _, type_ in schemas.columns(spec["schema"])):
+        ways.remove("overwrite")
     if spec["table"]:
         ways = ["replace", "append", "insert"]
     if spec["table"] and spec["partitioned"]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from hypothesis import strategies as st
 
+from tests.fuzz import schemas
 from tests.fuzz.expressions import EXACT, ORDERABLE, ROUNDED, Column, exact, predicate, total_order, value
 from tests.fuzz.programs import MAX_ROWS, Builder, Frame
 from tests.fuzz.templates import LITERALS
@@ -315,7 +316,8 @@ def _pivot(b: Builder) -> None:
 
 def _through_files(b: Builder) -> None:
     frame = b.frame()
-    fmt, columns, by = b.choose(("parquet", "parquet", "orc")), frame.columns, ""
+    columns, by = frame.columns, ""
+    fmt = "parquet" if schemas.spread_over_files(column.type for column in columns) else b.choose(("parquet", "orc"))
     keys = frame.of("INT")
     if keys and len(columns) > 1 and b.chance(3):
         key = b.choose(keys)
