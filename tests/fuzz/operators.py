@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from hypothesis import strategies as st
 
+from tests.fuzz import schemas
 from tests.fuzz.expressions import EXACT, ORDERABLE, ROUNDED, Column, exact, predicate, total_order, value
 from tests.fuzz.programs import MAX_ROWS, Builder, Frame
 from tests.fuzz.templates import LITERALS
@@ -313,14 +314,11 @@ def _pivot(b: Builder) -> None:
     return None
 
 
-FLAT = frozenset({"INT", "BIGINT", "STRING", "DATE", "BOOLEAN", "DECIMAL"})
-"""Kinds of which ORC gives back what was written, however it is spread over files: see `schemas.spread_over_files`."""
-
-
 def _through_files(b: Builder) -> None:
     frame = b.frame()
     columns, by = frame.columns, ""
-    fmt = b.choose(("parquet", "orc")) if all(column.kind in FLAT for column in columns) else "parquet"
+    spread = schemas.spread_over_files(column.kind for column in columns)
+    fmt = "parquet" if spread else b.choose(("parquet", "parquet", "orc"))
     keys = frame.of("INT")
     if keys and len(columns) > 1 and b.chance(3):
         key = b.choose(keys)

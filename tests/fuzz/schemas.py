@@ -161,8 +161,8 @@ def selected(schema: str) -> list[str]:
     return ["id", *(column.sql(position) for position, column in enumerate(SCHEMAS[schema], 1))]
 
 
-def spread_over_files(types: Iterable[str]) -> bool:
+def spread_over_files(kinds: Iterable[str]) -> bool:
     """Whether the rows that are read back of ORC files with such columns depend on which rows share a file: statistics
     know no NaN, so that a filter leaves out rows, and zeros beside each other get the sign of the first.
     """
-    return any("DOUBLE" in each or "FLOAT" in each for each in types)
+    return not {"DOUBLE", "FLOAT", "ROUNDED"}.isdisjoint(kinds)
