@@ -400,6 +400,7 @@ def test_declined_with_its_reason(days: Days, rows: Frame, tmp_path: Path) -> No
                 rows(spark).groupBy("k").agg(F.sum(F.col("v").cast("double"))).write.parquet(f"{target}-float")
             )
         ),
+        "orc": why(lambda spark: rows(spark).withColumn("v", F.col("v").cast("float")).write.orc(f"{target}-orc")),
         "rdd": why(
             lambda spark: spark.createDataFrame(
                 rows(spark).rdd.map(tuple), "k INT, v BIGINT, t STRING, p INT"
@@ -409,7 +410,7 @@ def test_declined_with_its_reason(days: Days, rows: Frame, tmp_path: Path) -> No
         "plain": why(lambda spark: unplanned(spark, rows(spark), f"{target}-unplanned")),
     }
     codes = {"csv": "UNKNOWN_SOURCE", "random": "NONDETERMINISTIC", "float": "FLOAT_AGGREGATE", "rdd": "RDD_SOURCE"}
-    codes |= {"checkpoint": "RDD_SOURCE", "plain": "UNKNOWN_OPERATOR"}
+    codes |= {"checkpoint": "RDD_SOURCE", "plain": "UNKNOWN_OPERATOR", "orc": "UNPROVEN_TYPE"}
     assert {name: text.split(": ")[:2] for name, text in found.items()} == {
         name: ["NOT_REGISTERED", code] for name, code in codes.items()
     }
