@@ -310,11 +310,12 @@ def test_parts_of_a_dataframe_that_is_stored_are_computed_by_the_engine(
         joined = of.table("facts").join(of.table("names"), "k").where("v > 30")
         return joined.select("id", "v", "price", "name", "day", loud("text").alias("loud"))
 
+    # Neither of the first two may be stored itself, so that the DataFrame is what is left to store.
     asked: list[Callable[[DataFrame], DataFrame]] = [
-        lambda frame: frame.groupBy("loud").agg(F.count("*")),
-        lambda frame: frame.groupBy("name", "loud").agg(F.max("v")),
+        lambda frame: frame.orderBy(F.desc("v"), "id", "name").limit(7),
+        lambda frame: frame.orderBy("id", "name").limit(5),
         lambda frame: frame.where("price > 7").groupBy("loud").agg(F.sum("price"), F.max("day")),
-        lambda frame: frame.orderBy(F.desc("v"), "name").limit(5),
+        lambda frame: frame.groupBy("name", "loud").agg(F.max("v")),
     ]
     ours, plains, failed = lines(session), lines(plain), fallbacks(spark)
     seen = []
@@ -326,9 +327,8 @@ def test_parts_of_a_dataframe_that_is_stored_are_computed_by_the_engine(
         committed(spark)
         seen.append({(each["kind"], each["operator"]) for each in new()})
     assert ("route", "Join") in seen[0]
-    assert {("route", "Join"), ("store", "Project")} <= seen[1]
-    assert ("load", "Project") in seen[2]
-    assert "load" in {kind for kind, _ in seen[3]}
+    assert any({("route", "Join"), ("store", "Project")} <= each for each in seen[:2])
+    assert all(("load", "Project") in each for each in seen[2:])
     assert fallbacks(spark) == failed
 
 
