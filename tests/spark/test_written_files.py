@@ -230,6 +230,49 @@ def test_tables(days: Days, rows: Frame, tmp_path: Path, partitioned: bool) -> N
                 session.sql(f"DROP TABLE {name}")
 
 
+def rounded(spark: SparkSession, folder: Path) -> DataFrame:
+    """An average whose last digits depend on the order of rows, and what is computed of it."""
+    shares = (
+        source(spark, folder).groupBy("k").agg(F.avg(F.col("v") / F.lit(7.0)).alias("mean"), F.count("*").alias("n"))
+    )
+    return shares.where("n > 3").withColumn("twice", F.col("mean") * 2)
+
+
+def test_rows_with_floating_point_aggregates_are_known_where_they_are_read_from_what_is_stored(
+    days: Days, tmp_path: Path
+) -> None:
+    """The first day computes and stores them; what the second and the third write is the same, to the last digit."""
+    seen = []
+    for day in range(4):
+        target = str(tmp_path / f"day-{day}")
+        start = committed(days.off)
+        rounded(days.second, tmp_path).write.parquet(target)
+        middle, what = committed(days.off), told(days.off)[-1]
+        read = lambda spark, target=target: (  # noqa: E731
+            spark.read.parquet(target).groupBy("n").agg(F.max("twice").alias("twice"))
+        )
+        found = outcome(read(days.second))
+        assert difference(outcome(read(days.off)), found) is None
+        assert difference(outcome(rounded(days.off, tmp_path)), outcome(days.off.read.parquet(target))) is None
+        seen.append((what[:10], (middle - start).loads > 0, (committed(days.off) - middle).loads > 0))
+    assert seen[0] == ("NOT_REGIST", False, False)
+    assert seen[1] == ("REGISTERED", True, False)
+    assert seen[2:] == [("REGISTERED", True, True)] * 2
+
+
+def test_what_is_computed_again_in_place_of_an_entry_is_not_known_by_it(
+    days: Days, recycle_dir: Path, tmp_path: Path
+) -> None:
+    """The write clears away the entry's own files after it was planned to read them. (Where it writes is no place of
+    its own, so that nothing is left to be read there.)"""
+    rounded(days.second, tmp_path).write.parquet(str(tmp_path / "day"))
+    committed(days.off)
+    stored = [row["entry"] for row in decisions(days.off) if row["kind"] == "committed"][-1]
+    (entry,) = recycle_dir.glob(f"v1/*/data/{stored}")
+    rounded(days.second, tmp_path).write.mode("overwrite").parquet(str(entry))
+    assert told(days.off)[-1].startswith("NOT_REGISTERED: ENTRY_"), told(days.off)[-1]
+
+
 # Applications
 
 SCRIPT = Path(__file__).with_name("written_job.py")

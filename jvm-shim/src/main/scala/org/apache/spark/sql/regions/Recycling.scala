@@ -58,8 +58,9 @@ final class Recycling(
     sign(session, plan, floats(session), part)
 
   /** The same, but that rows count as equal only where they are. */
-  def signExactly(session: SparkSession, plan: LogicalPlan, signed: SignedQuery): SignedQuery =
-    if (floats(session)) sign(session, plan, floatAggregates = false, part = false) else signed
+  def signExactly(session: SparkSession, signed: SignedQuery)(plan: LogicalPlan): SignedQuery =
+    if (floats(session) || (plan ne signed.nodes.head.plan)) sign(session, plan, floatAggregates = false, part = false)
+    else signed
 
   private def sign(session: SparkSession, plan: LogicalPlan, floatAggregates: Boolean, part: Boolean): SignedQuery =
     Signer.sign(plan, session, udfDigests, floatAggregates, part, written)
@@ -121,6 +122,7 @@ final class Recycling(
 
   /** A reader could not use an entry, and computed the rows again. */
   def fellBack(entry: String, query: Long, reason: Refusal): Unit = {
+    written.fellBack(query, reason)
     counters.add(Counters.fallbacks)
     note(query, "fallback", entry, reason.code, reason.detail)
     // The entry itself is whole where only the sources went on.

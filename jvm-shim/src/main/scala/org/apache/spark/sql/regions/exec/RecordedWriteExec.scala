@@ -17,7 +17,7 @@ import org.apache.spark.sql.connector.write.WriterCommitMessage
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.execution.command.DataWritingCommand
 import org.apache.spark.sql.execution.datasources.{WriteFiles, WriteFilesSpec}
-import org.apache.spark.sql.regions.InputListing
+import org.apache.spark.sql.regions.{InputListing, Refusal}
 import org.apache.spark.util.CollectionAccumulator
 
 /**
@@ -27,13 +27,22 @@ import org.apache.spark.util.CollectionAccumulator
  * @param root the folder that it is written to, qualified
  * @param format class of the files' format
  * @param inputs what the rows are made of
+ * @param read whether the rows are known by the entries that they are read from
  */
 final class RecordedWrite(
     val query: Long,
     val rows: String,
     val root: Path,
     val format: String,
-    val inputs: Seq[InputListing]) {
+    val inputs: Seq[InputListing],
+    read: Boolean) {
+
+  /** Why the rows are others than they were to be. */
+  @volatile private[regions] var spoiled = Option.empty[Refusal]
+
+  /** An entry was not read, but computed again. */
+  private[regions] def fellBack(reason: Refusal): Unit = if (read) spoiled = Some(reason)
+
   @volatile private var reports: Option[CollectionAccumulator[TaskFiles]] = None
   @volatile private var tasks = Int.MaxValue
 

@@ -36,7 +36,6 @@ private[exec] final class StoreRun(val order: StoreOrder) extends Logging {
   private var held = 0L
   private var (writingNanos, otherNanos) = (0L, 0L)
   private var allowance = Option.empty[Allowance]
-  private var grace = 0L
   @volatile private var layout = Option.empty[StoredLayout]
   private var conf: Configuration = _
   private val kept = mutable.LongMap.empty[PartitionReport]
@@ -121,16 +120,12 @@ private[exec] final class StoreRun(val order: StoreOrder) extends Logging {
   /** Earlier stages of the query are over when this one is started: their core-seconds are part of its work. */
   private def allowed(share: Double, session: SparkSession): Allowance = {
     val cores = math.max(1, session.sparkContext.defaultParallelism)
-    grace = Allowance.graceNanos * cores
-    Allowance(share, (System.nanoTime() - ordered) * cores, (order.spareSeconds * 1e9).toLong * cores)
+    Allowance(share, cores, (System.nanoTime() - ordered) * cores, (order.spareSeconds * 1e9).toLong * cores)
   }
 
   /** What many short tasks write may be much, though each of them writes little. */
-  private def overspent(last: PartitionReport): Boolean = allowance.exists { allowance =>
-    val most = allowance.nanos(otherNanos)
-    writingNanos > grace &&
-    (writingNanos > 2 * most || writingNanos > most && last.nanos > allowance.share * last.others)
-  }
+  private def overspent(last: PartitionReport): Boolean =
+    allowance.exists(a => a.exceeded(writingNanos, otherNanos, rising = last.nanos > a.share * last.others))
 
   /** Takes over the reports of one successful task. */
   def accept(reports: util.List[PartitionReport]): Unit = synchronized(reports.asScala.foreach(accept))

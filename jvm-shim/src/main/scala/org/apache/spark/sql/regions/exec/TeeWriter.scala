@@ -18,28 +18,28 @@ import org.apache.spark.util.SerializableConfiguration
  * How long writing may take: of a run with all its tasks, or of one of them.
  *
  * @param share of the work that the query does anyway
+ * @param cores so many write at once; a short time of each is always allowed: its first rows pay for class loading and compilation
  * @param priorNanos the work of earlier stages
  * @param spareNanos what the query saves otherwise
  */
-private[exec] final case class Allowance(share: Double, priorNanos: Long, spareNanos: Long) {
-  def nanos(others: Long): Double = share * (others + priorNanos) + spareNanos
+private[exec] final case class Allowance(share: Double, cores: Int, priorNanos: Long, spareNanos: Long) {
+  private def graceNanos = 300L * 1000 * 1000 * cores
+
+  /** What is spent is spent: `rising` tells whether the rest will be more than the share, too. */
+  def exceeded(written: Long, others: Long, rising: => Boolean): Boolean = {
+    val most = share * (others + priorNanos) + spareNanos
+    written > graceNanos && (written > 2 * most || written > most && rising)
+  }
 
   /** Of each of so many tasks. */
   def each(tasks: Int): Allowance = {
     val parts = math.max(1, tasks)
-    copy(priorNanos = priorNanos / parts, spareNanos = spareNanos / parts)
+    Allowance(share, 1, priorNanos / parts, spareNanos / parts)
   }
 }
 
-private[exec] object Allowance {
-
-  /** So much is always allowed, on each core: the first rows pay for class loading and compilation. */
-  val graceNanos: Long = 300L * 1000 * 1000
-}
-
 /**
- * What one writer has spent of it. What is spent is spent: once that is more than the share, what is written in each second
- * tells whether the rest will be, too. A second is not enough: the first rows pay for class loading and compilation.
+ * What one writer has spent of it, and what in each of the last seconds. One is not enough, as for the first rows.
  */
 private final class Spending(allowance: Allowance) {
   import Spending._
@@ -49,14 +49,13 @@ private final class Spending(allowance: Allowance) {
 
   /** Asked again and again, with the task's nanoseconds so far. */
   def exceeded(written: Long, others: Long): Boolean = {
-    val allowed = allowance.nanos(others)
     val (writtenSince, othersSince) = (written - markedWritten, others - markedOthers)
     if (writtenSince + othersSince >= windowNanos) {
       over = if (writtenSince > allowance.share * othersSince) over + 1 else 0
       markedWritten = written
       markedOthers = others
     }
-    written > Allowance.graceNanos && (written > 2 * allowed || written > allowed && over > 1)
+    allowance.exceeded(written, others, over > 1)
   }
 }
 

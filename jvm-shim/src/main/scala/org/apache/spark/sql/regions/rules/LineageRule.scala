@@ -100,7 +100,6 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
       order.mark()
       order
     }
-    notes.lap("written")(recorded(plan, signed))
     val typed = notes.lap("typed")(typedPlan(signed, order))
     val applied =
       if (typed.isEmpty && !signed.nodes.exists(n => n.signature.isRight && n.children.nonEmpty)) None
@@ -110,6 +109,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
       } else ask(signed, order, typed)
     applied.foreach(a => runtime.queries.register(query, signed, a.loads, a.stores))
     val rewritten = applied.map(_.plan).getOrElse(plan)
+    notes.lap("written")(recorded(rewritten, signed))
     // A root that was replaced has no mark yet, and may be all that is left of a subquery.
     if (rewritten ne plan) {
       // What is around a subquery, or computed from what is cached, would lose its identity with it.
@@ -250,7 +250,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
 
   private def recorded(plan: LogicalPlan, signed: SignedQuery): Unit =
     if (whole && conf.getConf(RegionsConf.sourcesWritten) && conf.getConf(RegionsConf.mode) == "apply")
-      WriteIdentity.of(session, query, signed, runtime.recycling.signExactly(session, plan, signed)).foreach {
+      WriteIdentity.of(session, query, signed, plan, runtime.recycling.signExactly(session, signed)).foreach {
         case Right(write) =>
           plan.setTagValue(RecordedWrite.tag, write)
           runtime.recycling.written.begin(write)

@@ -5,46 +5,74 @@ import scala.jdk.CollectionConverters._
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.datasources._
-import org.apache.spark.sql.regions.{Refusal, SignedNode}
-import org.apache.spark.sql.regions.exec.RecordedWrite
+import org.apache.spark.sql.regions.{InputListing, Refusal, SignedNode}
+import org.apache.spark.sql.regions.exec.{MaterializedRead, MaterializedRelation, RecordedWrite, SharedSubplan, Tee}
 import org.apache.spark.sql.types.{DataType, DoubleType, FloatType}
 
 /** Which rows a command writes to files, and how; docs/files.md. */
 private[rules] object WriteIdentity {
 
   /**
-   * @param exact signs anew where floating-point aggregates count as equal although they are not
+   * Rows that are not the same whenever they are computed are still known where they are read from an entry, which holds the same
+   * rows as long as it is there.
+   *
+   * @param rewritten the plan that runs, with what it reads
+   * @param exactly signs a plan so that rows count as equal only where they are
    * @return what is known of the write; None for a plan that writes no files
    */
   def of(
       session: SparkSession,
       query: Long,
       signed: SignedQuery,
-      exact: => SignedQuery): Option[Either[Refusal, RecordedWrite]] =
+      rewritten: LogicalPlan,
+      exactly: LogicalPlan => SignedQuery): Option[Either[Refusal, RecordedWrite]] =
     signed.nodes.head.plan match {
       case command: InsertIntoHadoopFsRelationCommand =>
-        Some(
-          try Right(write(session, query, command, exact))
-          catch { case refused: Refused => Left(refused.refusal) })
+        val inputs = signed.inputs(written(signed))
+        def write(plan: LogicalPlan, read: Boolean): Either[Refusal, RecordedWrite] =
+          try Right(this.write(session, query, command, exactly(plan), inputs, read))
+          catch { case refused: Refused => Left(refused.refusal) }
+        Some(write(command, read = false).left.flatMap { why =>
+          if (rewritten.exists(stored)) write(asRead(rewritten), read = true).left.map(_ => why) else Left(why)
+        })
       case _: V1WriteCommand => Some(Left(Refusal("HIVE_SOURCE")))
       case _ => None
     }
+
+  private def written(signed: SignedQuery): SignedNode = {
+    val root = signed.nodes.head
+    root.children.headOption.map(signed.nodes).getOrElse(root)
+  }
+
+  private def stored(plan: LogicalPlan): Boolean = plan match {
+    case read: MaterializedRead => read.read.exists(_.isInstanceOf[MaterializedRelation])
+    case _ => false
+  }
+
+  /** A plan whose leaves are also entries that it reads. What an engine computes is that which it stands for. */
+  private def asRead(plan: LogicalPlan): LogicalPlan = plan match {
+    case Tee(child, _) => asRead(child)
+    case SharedSubplan(child) => asRead(child)
+    case read: MaterializedRead if stored(read) => asRead(read.read)
+    case read: MaterializedRead => asRead(read.original)
+    case other => other.mapChildren(asRead)
+  }
 
   private def write(
       session: SparkSession,
       query: Long,
       command: InsertIntoHadoopFsRelationCommand,
-      signed: SignedQuery): RecordedWrite = {
+      signed: SignedQuery,
+      inputs: Seq[InputListing],
+      read: Boolean): RecordedWrite = {
     val format = command.fileFormat.getClass.getName
     if (!SourceDigest.readsBack(format)) Refused("UNKNOWN_SOURCE", format)
     if (format.endsWith(".OrcFileFormat") && command.query.schema.existsRecursively(inexact))
       Refused("UNPROVEN_TYPE", "floating-point numbers in ORC")
     if (!session.sessionState.conf.plannedWriteEnabled)
       Refused("UNKNOWN_OPERATOR", "spark.sql.optimizer.plannedWrite.enabled is false")
-    val root = signed.nodes.head
-    val node = root.children.headOption.map(signed.nodes).getOrElse(root)
+    val node = written(signed)
     val identity = this.identity(signed, node)
-    val inputs = signed.inputs(node)
     inputs.iterator.flatMap(_.unsettled).nextOption().foreach(why => throw new Refused(why))
     if (pruned(node.plan)) Refused("RUNTIME_FILTER")
     val conf = session.sessionState.newHadoopConfWithOptions(command.options)
@@ -58,7 +86,7 @@ private[rules] object WriteIdentity {
         ("partitioned" +: command.partitionColumns.map(_.name)) ++
         flat(SourceDigest.telling(command.options)) ++ flat(ofFormats)
     )
-    new RecordedWrite(query, rows, folder, format, inputs)
+    new RecordedWrite(query, rows, folder, format, inputs, read)
   }
 
   /**

@@ -73,6 +73,9 @@ final class WrittenFiles(planner: Planner, deadlineMillis: () => Long, note: (Lo
     }
   }
 
+  /** A query did not read an entry, but computed it again. */
+  def fellBack(query: Long, reason: Refusal): Unit = Option(open.get(query)).foreach(_.fellBack(reason))
+
   /** A query has ended; what it wrote is looked at beside those that follow. */
   def ended(end: QueryEnd): Unit = Option(open.get(end.query)).foreach { write =>
     if (end.failed || !write.written) settled(write)
@@ -93,6 +96,7 @@ final class WrittenFiles(planner: Planner, deadlineMillis: () => Long, note: (Lo
   private def register(write: RecordedWrite, execution: QueryExecution, ended: Long): Either[Refusal, String] = {
     val session = execution.sparkSession.asInstanceOf[SparkSession]
     for {
+      _ <- write.spoiled.toLeft(())
       names <- write.files.toRight(Refusal("WRITE_FAILED", "not every file is below the folder"))
       _ <-
         Either.cond(names.nonEmpty && names.forall(unique), (), Refusal("WRITE_FAILED", "no file of a name of its own"))

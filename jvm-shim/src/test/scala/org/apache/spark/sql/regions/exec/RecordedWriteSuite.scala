@@ -16,7 +16,7 @@ import org.apache.spark.sql.functions.{col, udf}
 class RecordedWriteSuite extends ExecSuite {
 
   private def recorded(rows: DataFrame, target: JPath, by: String*): RecordedWrite = {
-    val write = new RecordedWrite(1, "rows", new Path(target.toUri), "parquet", Nil)
+    val write = new RecordedWrite(1, "rows", new Path(target.toUri), "parquet", Nil, read = false)
     val before = spark.experimental.extraOptimizations
     spark.experimental.extraOptimizations = Seq(
       new Rule[LogicalPlan] {
@@ -72,7 +72,7 @@ class RecordedWriteSuite extends ExecSuite {
   }
 
   test("a write that fails is not written") {
-    val write = new RecordedWrite(1, "rows", new Path("file:/x"), "parquet", Nil)
+    val write = new RecordedWrite(1, "rows", new Path("file:/x"), "parquet", Nil, read = false)
     assert(!write.written && write.files.isEmpty)
     intercept[Exception](recorded(failing(_.partitionId() == 1), target()))
   }
