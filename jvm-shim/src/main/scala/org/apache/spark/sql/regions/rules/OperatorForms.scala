@@ -9,7 +9,6 @@ import org.apache.spark.sql.execution.LogicalRDD
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
 import org.apache.spark.sql.execution.datasources.{LogicalRelation, WriteFiles}
 import org.apache.spark.sql.regions.{Refusal, SparkMinor}
-import org.apache.spark.sql.regions.exec.MaterializedRelation
 
 /** The normal form of an operator over those of its children. */
 private[rules] final class OperatorForms(context: ExpressionContext, sources: SourceDigest, order: DeterminedOrder) {
@@ -25,9 +24,8 @@ private[rules] final class OperatorForms(context: ExpressionContext, sources: So
     case (range: Range, _) =>
       sources.leaf(s"range ${range.start} ${range.end} ${range.step}", range.output.map(_.exprId))
     case (_: OneRowRelation, _) => sources.leaf("row", Nil)
-    case (stored: MaterializedRelation, _) =>
-      val columns = stored.columns.mkString(",")
-      sources.leaf(s"entry ${stored.entry.entry} $columns", stored.output.map(_.exprId))
+    case (EntryRows(entry, output, columns), _) =>
+      sources.leaf(s"entry $entry ${columns.mkString(",")}", output.map(_.exprId))
     case (cached: InMemoryRelation, _) => sources.cached(cached, context.floatAggregates)
     case (project: Project, Seq(child)) => this.project(project, child)
     case (filter: Filter, Seq(child)) => this.filter(filter, child)

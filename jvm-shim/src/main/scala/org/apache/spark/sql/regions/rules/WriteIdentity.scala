@@ -2,19 +2,23 @@ package org.apache.spark.sql.regions.rules
 
 import scala.jdk.CollectionConverters._
 
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Left => _, Right => _}
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, LeafNode, LogicalPlan, Project, Sort}
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.datasources._
 import org.apache.spark.sql.regions.{InputListing, Refusal, SignedNode}
-import org.apache.spark.sql.regions.exec.{MaterializedRead, MaterializedRelation, RecordedWrite, SharedSubplan, Tee}
+import org.apache.spark.sql.regions.exec._
 import org.apache.spark.sql.types.{DataType, DoubleType, FloatType}
+
+/** What an entry holds, where it is read and where it is stored. */
+private[rules] final case class EntryRows(entry: String, output: Seq[Attribute], columns: Seq[Int]) extends LeafNode
 
 /** Which rows a command writes to files, and how; docs/files.md. */
 private[rules] object WriteIdentity {
 
   /**
    * Rows that are not the same whenever they are computed are still known where they are read from an entry, which holds the same
-   * rows as long as it is there.
+   * rows as long as it is there, and where they are stored in one while they are written.
    *
    * @param rewritten the plan that runs, with what it reads
    * @param exactly signs a plan so that rows count as equal only where they are
@@ -33,7 +37,8 @@ private[rules] object WriteIdentity {
           try Right(this.write(session, query, command, exactly(plan), inputs, read))
           catch { case refused: Refused => Left(refused.refusal) }
         Some(write(command, read = false).left.flatMap { why =>
-          if (rewritten.exists(stored)) write(asRead(rewritten), read = true).left.map(_ => why) else Left(why)
+          val known = ofEntries(rewritten)
+          if (known.exists(_.isInstanceOf[EntryRows])) write(known, read = true).left.map(_ => why) else Left(why)
         })
       case _: V1WriteCommand => Some(Left(Refusal("HIVE_SOURCE")))
       case _ => None
@@ -44,18 +49,26 @@ private[rules] object WriteIdentity {
     root.children.headOption.map(signed.nodes).getOrElse(root)
   }
 
-  private def stored(plan: LogicalPlan): Boolean = plan match {
-    case read: MaterializedRead => read.read.exists(_.isInstanceOf[MaterializedRelation])
-    case _ => false
-  }
+  /** A plan whose leaves are also entries. What an engine computes is that which it stands for. */
+  private def ofEntries(rewritten: LogicalPlan): LogicalPlan = {
+    val stores = rewritten.collectWithSubqueries { case Tee(_, order) => order.entry }
 
-  /** A plan whose leaves are also entries that it reads. What an engine computes is that which it stands for. */
-  private def asRead(plan: LogicalPlan): LogicalPlan = plan match {
-    case Tee(child, _) => asRead(child)
-    case SharedSubplan(child) => asRead(child)
-    case read: MaterializedRead if stored(read) => asRead(read.read)
-    case read: MaterializedRead => asRead(read.original)
-    case other => other.mapChildren(asRead)
+    /** @param inTask whether each task that writes what is above computes the rows of one partition, and all of them */
+    def known(plan: LogicalPlan, inTask: Boolean): LogicalPlan = plan match {
+      // Of copies of a tee, the one that runs first stores its rows.
+      case Tee(child, order) if inTask && stores.count(_ == order.entry) == 1 =>
+        EntryRows(order.entry, child.output, child.output.indices)
+      case Tee(child, _) => known(child, inTask)
+      case SharedSubplan(child) => known(child, inTask = false)
+      case read: MaterializedRead if read.read.isInstanceOf[EngineRelation] => known(read.original, inTask = false)
+      case read: MaterializedRead => known(read.read, inTask = false)
+      case MaterializedRelation(output, stored, columns, _) => EntryRows(stored.entry, output, columns)
+      case _: InsertIntoHadoopFsRelationCommand | _: WriteFiles | _: Project | _: Filter =>
+        plan.mapChildren(known(_, inTask))
+      case sort: Sort => plan.mapChildren(known(_, inTask && !sort.global))
+      case _ => plan.mapChildren(known(_, inTask = false))
+    }
+    known(rewritten, inTask = true)
   }
 
   private def write(
