@@ -48,7 +48,7 @@ def failed(name: str) -> list[int]:
 
 
 def seeds(name: str, at_least: int, seconds: float) -> Iterator[int]:
-    """The fixtures' seeds, then the commit's: so many, and more as long as the time lasts; CHANCE_TIMES=6: six times both."""
+    """The fixtures' seeds, then the commit's: so many, and more while time is left; CHANCE_TIMES=6: six times both."""
     times = float(os.environ.get("CHANCE_TIMES", "1"))
     end = time.monotonic() + seconds * times
     yield from failed(name)

@@ -242,8 +242,8 @@ def rounded(spark: SparkSession, folder: Path) -> DataFrame:
 def test_rows_with_floating_point_aggregates_are_known_where_they_are_stored_or_read(
     days: Days, tmp_path: Path, ordered: bool
 ) -> None:
-    """The first day computes and stores them; what later days write is the same, to the last digit. Behind a shuffle, tasks
-    of the first day might write others than those that were stored."""
+    """The first day computes and stores them; what later days write is the same, to the last digit. Behind a shuffle,
+    tasks of the first day might write others than those that were stored."""
     seen = []
     for day in range(4):
         target = str(tmp_path / f"day-{day}")
