@@ -223,6 +223,22 @@ def test_what_the_engine_saves_may_be_spent_on_storing(session):
     assert stored["spareSeconds"] == route["saving"] > 0
 
 
+def test_what_the_engine_saves_is_divided_among_what_is_stored(session):
+    session.graph.blend("duckdb.factor", 0.01)
+    told = of_python(1)
+    more = [
+        node(0, "Union", (1, 5), core="union", columns=("k",)),
+        node(5, "Project", (6,), core="third", columns=("k", "upper")),
+        node(6, "Relation", (), core="third", columns=("k", "z")),
+    ]
+    told["plan"]["nodes"] = [more[0], *told["plan"]["nodes"][1:], *more[1:]]
+    told["plan"]["shared"].append(frame(more[1], ref="s1", node=5, seen=1, held=True))
+    actions = session.decide(told)["actions"]
+    spare = [each["spareSeconds"] for each in actions if each["kind"] == "store" and each["ref"]]
+    (route,) = [each for each in actions if each["kind"] == "route"]
+    assert spare == [route["saving"] / 2] * 2 and route["saving"] > 0
+
+
 def test_of_a_dataframe_whose_plan_cannot_be_told_no_part_is_computed(session):
     _, whole = built()
     told = of_python(1)

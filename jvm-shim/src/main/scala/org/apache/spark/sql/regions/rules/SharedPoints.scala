@@ -88,10 +88,11 @@ private[rules] final class SharedPoints(
   /** A DataFrame of which it is known, without looking further, that its rows would come in another order than those of any node. */
   var misfit = false
 
-  private lazy val repeated =
+  private lazy val repeated = {
+    val firstUse = session.sessionState.conf.getConf(RegionsConf.recycleFirstUseOverhead) > 0
     // What Spark's cache will hold serves its next uses.
-    if (OptimizerRuns.ofCache) Nil
-    else SharedDataFrames.repeated(frames, session.sessionState.conf.getConf(RegionsConf.recycleFirstUseOverhead) > 0)
+    if (frames.isEmpty || OptimizerRuns.ofCache) Nil else SharedDataFrames.repeated(frames, firstUse)
+  }
 
   /** One for each of the topmost nodes that a filter moved through which changed. */
   private lazy val weaker: Seq[SharedPoint] =
