@@ -15,8 +15,10 @@ import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.connector.write.WriterCommitMessage
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.execution.adaptive.QueryStageExec
 import org.apache.spark.sql.execution.command.DataWritingCommand
 import org.apache.spark.sql.execution.datasources.{WriteFiles, WriteFilesSpec}
+import org.apache.spark.sql.execution.exchange.Exchange
 import org.apache.spark.sql.regions.{InputListing, Refusal}
 import org.apache.spark.util.CollectionAccumulator
 
@@ -27,7 +29,7 @@ import org.apache.spark.util.CollectionAccumulator
  * @param root the folder that it is written to, qualified
  * @param format class of the files' format
  * @param inputs what the rows are made of
- * @param read whether the rows are known by the entries that they are read from
+ * @param entries where the rows are known by entries, those that the tasks that write also store; others are read
  */
 final class RecordedWrite(
     val query: Long,
@@ -35,13 +37,25 @@ final class RecordedWrite(
     val root: Path,
     val format: String,
     val inputs: Seq[InputListing],
-    read: Boolean) {
+    entries: Option[Seq[String]]) {
 
   /** Why the rows are others than they were to be. */
   @volatile private[regions] var spoiled = Option.empty[Refusal]
 
   /** An entry was not read, but computed again. */
-  private[regions] def fellBack(reason: Refusal): Unit = if (read) spoiled = Some(reason)
+  private[regions] def fellBack(reason: Refusal): Unit = if (entries.isDefined) spoiled = Some(reason)
+
+  /** Behind an exchange, which a later rule may have put in, tasks may write others than the rows that were stored. */
+  private[exec] def check(plan: SparkPlan): Unit = {
+    def stored(plan: SparkPlan): Seq[String] = plan match {
+      case TeeExec(child, order) => order.entry +: stored(child)
+      case _: Exchange | _: QueryStageExec => Nil
+      case other => other.children.flatMap(stored)
+    }
+    val there = stored(plan)
+    entries.flatMap(_.find(!there.contains(_)))
+      .foreach(entry => spoiled = Some(Refusal("FLOAT_AGGREGATE", s"$entry is stored by other tasks")))
+  }
 
   @volatile private var reports: Option[CollectionAccumulator[TaskFiles]] = None
   @volatile private var tasks = Int.MaxValue
@@ -94,6 +108,7 @@ case class RecordedWriteExec(child: SparkPlan, @transient write: RecordedWrite) 
     throw SparkException.internalError(s"$nodeName does not support doExecute")
 
   override protected def doExecuteWrite(spec: WriteFilesSpec): RDD[WriterCommitMessage] = {
+    write.check(child)
     val names = write.begin(sparkContext)
     val rdd = child.executeWrite(spec.copy(committer = new RecordingCommitter(spec.committer, names)))
     write.expect(rdd.getNumPartitions)

@@ -24,7 +24,7 @@ private[rules] final class OperatorForms(context: ExpressionContext, sources: So
     case (range: Range, _) =>
       sources.leaf(s"range ${range.start} ${range.end} ${range.step}", range.output.map(_.exprId))
     case (_: OneRowRelation, _) => sources.leaf("row", Nil)
-    case (EntryRows(entry, output, columns), _) =>
+    case (EntryRows(entry, output, columns, _), _) =>
       sources.leaf(s"entry $entry ${columns.mkString(",")}", output.map(_.exprId))
     case (cached: InMemoryRelation, _) => sources.cached(cached, context.floatAggregates)
     case (project: Project, Seq(child)) => this.project(project, child)

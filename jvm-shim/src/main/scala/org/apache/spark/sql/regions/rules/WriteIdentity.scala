@@ -10,8 +10,9 @@ import org.apache.spark.sql.regions.{InputListing, Refusal, SignedNode}
 import org.apache.spark.sql.regions.exec._
 import org.apache.spark.sql.types.{DataType, DoubleType, FloatType}
 
-/** What an entry holds, where it is read and where it is stored. */
-private[rules] final case class EntryRows(entry: String, output: Seq[Attribute], columns: Seq[Int]) extends LeafNode
+/** What an entry holds, where it is read or where it is `stored`. */
+private[rules] final case class EntryRows(entry: String, output: Seq[Attribute], columns: Seq[Int], stored: Boolean)
+    extends LeafNode
 
 /** Which rows a command writes to files, and how; docs/files.md. */
 private[rules] object WriteIdentity {
@@ -33,12 +34,14 @@ private[rules] object WriteIdentity {
     signed.nodes.head.plan match {
       case command: InsertIntoHadoopFsRelationCommand =>
         val inputs = signed.inputs(written(signed))
-        def write(plan: LogicalPlan, read: Boolean): Either[Refusal, RecordedWrite] =
-          try Right(this.write(session, query, command, exactly(plan), inputs, read))
+        def write(plan: LogicalPlan, entries: Option[Seq[String]]): Either[Refusal, RecordedWrite] =
+          try Right(this.write(session, query, command, exactly(plan), inputs, entries))
           catch { case refused: Refused => Left(refused.refusal) }
-        Some(write(command, read = false).left.flatMap { why =>
+        Some(write(command, None).left.flatMap { why =>
           val known = ofEntries(rewritten)
-          if (known.exists(_.isInstanceOf[EntryRows])) write(known, read = true).left.map(_ => why) else Left(why)
+          val entries = known.collect { case rows: EntryRows => rows }
+          if (entries.isEmpty) Left(why)
+          else write(known, Some(entries.filter(_.stored).map(_.entry))).left.map(_ => why)
         })
       case _: V1WriteCommand => Some(Left(Refusal("HIVE_SOURCE")))
       case _ => None
@@ -57,12 +60,12 @@ private[rules] object WriteIdentity {
     def known(plan: LogicalPlan, inTask: Boolean): LogicalPlan = plan match {
       // Of copies of a tee, the one that runs first stores its rows.
       case Tee(child, order) if inTask && stores.count(_ == order.entry) == 1 =>
-        EntryRows(order.entry, child.output, child.output.indices)
+        EntryRows(order.entry, child.output, child.output.indices, stored = true)
       case Tee(child, _) => known(child, inTask)
       case SharedSubplan(child) => known(child, inTask = false)
       case read: MaterializedRead if read.read.isInstanceOf[EngineRelation] => known(read.original, inTask = false)
       case read: MaterializedRead => known(read.read, inTask = false)
-      case MaterializedRelation(output, stored, columns, _) => EntryRows(stored.entry, output, columns)
+      case MaterializedRelation(output, stored, columns, _) => EntryRows(stored.entry, output, columns, stored = false)
       case _: InsertIntoHadoopFsRelationCommand | _: WriteFiles | _: Project | _: Filter =>
         plan.mapChildren(known(_, inTask))
       case sort: Sort => plan.mapChildren(known(_, inTask && !sort.global))
@@ -77,7 +80,7 @@ private[rules] object WriteIdentity {
       command: InsertIntoHadoopFsRelationCommand,
       signed: SignedQuery,
       inputs: Seq[InputListing],
-      read: Boolean): RecordedWrite = {
+      entries: Option[Seq[String]]): RecordedWrite = {
     val format = command.fileFormat.getClass.getName
     if (!SourceDigest.readsBack(format)) Refused("UNKNOWN_SOURCE", format)
     if (format.endsWith(".OrcFileFormat") && command.query.schema.existsRecursively(inexact))
@@ -99,7 +102,7 @@ private[rules] object WriteIdentity {
         ("partitioned" +: command.partitionColumns.map(_.name)) ++
         flat(SourceDigest.telling(command.options)) ++ flat(ofFormats)
     )
-    new RecordedWrite(query, rows, folder, format, inputs, read)
+    new RecordedWrite(query, rows, folder, format, inputs, entries)
   }
 
   /**
