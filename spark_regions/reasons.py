@@ -147,6 +147,7 @@ _ENGINES = {
     "INPUT_TOO_LARGE": "The files are larger than platforms.maxInputBytes",
     "RESULT_TOO_LARGE": "The rows are larger than platforms.maxResultBytes",
     "TIED": "Rows with equal sort keys, of which Spark may have others, or in another order",
+    "NOT_IN_STATISTICS": "A compared column has NaN or -0.0, rows with which Spark may lose by files' statistics",
     "FILE_SCHEMA": "A file is not stored in a way that both read alike",
     "REBASE_MODES": "The relations are read by different calendars",
     "RESULT_SCHEMA": "Another engine gave columns of other types",

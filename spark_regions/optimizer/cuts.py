@@ -103,8 +103,12 @@ class Cuts:
             below = plan.under([candidate.node]) - ({candidate.node} - sure)
             self._sources |= dict.fromkeys(below, self._stand_in(candidate))
         self._moving = {n for n, node in plan.nodes.items() if moves(node)}
-        # Where no row is moved or counted, Spark's scan is as good.
-        self._worth_it = set(plan.nodes) if self.always else self._moving | plan.above(self._moving)
+        # Where no row is moved or counted, Spark's scan is as good. Below a filter it may skip parts of files by that.
+        self._worth_it = self._moving | plan.above(self._moving)
+        if self.always:
+            scans = plan.nodes.keys() - self._worth_it
+            filters = {number for number in scans if plan.nodes[number].operator == "Filter"}
+            self._worth_it |= scans - plan.under(filters) | filters
         self._possible: set[int] = set()
         self._refused: dict[int, Decline] = {}
 
@@ -141,7 +145,8 @@ class Cuts:
         if found is None or found.typed is None or not plan.under([found.node]).isdisjoint(self.draft.loads):
             return None
         try:
-            statements = Statements(decode(found.typed), self._query.statements.known.table)
+            known = self._query.statements.known
+            statements = Statements(decode(found.typed), known.table, known.untold)
         except Unproven:
             return None
         wider = found.row_bytes / max(plan.nodes[found.node].row_bytes, 1.0)

@@ -13,6 +13,7 @@ from spark_regions.optimizer.cuts import DUCKDB, Cut, Cuts
 from spark_regions.optimizer.small_result import LONG_SECONDS
 from spark_regions.platforms.duckdb import TABLE, float_sums
 from spark_regions.platforms.duckdb.statement import Statements
+from spark_regions.platforms.duckdb.text import UNTOLD
 from spark_regions.platforms.equivalents import Unproven
 from spark_regions.wire.actions import Route
 
@@ -31,8 +32,9 @@ def route(question: Question, draft: Draft) -> Draft:
     if engine is None or question.confs.platforms == OFF:
         return draft
     table = float_sums.TABLE if question.confs.platforms_float_sums else TABLE
+    untold = frozenset(why.detail for why in engine.refused.values() if why.code == UNTOLD)
     try:
-        statements = Statements(engine.plan, table)
+        statements = Statements(engine.plan, table, untold)
     except Unproven as refusal:
         return draft.declined(Decline(question.plan.root, refusal.code, refusal.detail))
     found = Cuts(question, draft, engine, statements)

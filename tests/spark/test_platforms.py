@@ -5,6 +5,8 @@ What is proven of single expressions has its tests in tests/platforms.
 
 from __future__ import annotations
 
+import hashlib
+import math
 import os
 import signal
 import subprocess
@@ -15,6 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import ArithmeticException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -197,6 +201,45 @@ def test_rows_with_equal_keys_are_sparks(
     assert (routes(spark) - before, fallbacks(spark)[failed:]) == (1, ["TIED"])
     assert routed.sql(text).collect() == plain.sql(text).collect()
     assert fallbacks(spark)[failed:] == ["TIED"], "it is not tried again"
+
+
+@pytest.mark.parametrize(
+    ("condition", "code"),
+    [
+        ("{0} > 5", "NOT_IN_STATISTICS"),
+        ("{0} > 5 AND NOT isnan({0})", None),
+        ("NOT {0} < 5 OR id = 1", "NOT_IN_STATISTICS"),
+        ("{0} = 0", "NOT_IN_STATISTICS"),
+        ("{0} IN (0.0D, 7.0D)", "NOT_IN_STATISTICS"),
+        ("{0} > -3 AND {0} < 3", None),
+        ("{0} > (SELECT max(x) FROM number WHERE id < 3) AND id < 5", None),
+    ],
+)
+def test_rows_that_spark_loses_by_the_statistics_of_files_are_sparks(
+    spark: SparkSession, folder: Path, plain: SparkSession, routed: SparkSession, condition: str, code: str | None
+) -> None:
+    # The first row group's maximum is 2.0, and its dictionary has one zero.
+    name = "x" + hashlib.sha256(condition.encode()).hexdigest()[:8]
+    values = [1.0, math.nan, 2.0, -0.0, None] + [10.0 + each for each in range(5)]
+    file = folder / f"{name}.parquet"
+    pq.write_table(pa.table({"id": range(10), name: values}), file, row_group_size=5)
+    for session in (plain, routed):
+        session.read.parquet(str(file)).createOrReplaceTempView(name)
+        session.sql(f"SELECT id, {name} AS x FROM {name}").createOrReplaceTempView("number")
+    text = f"SELECT id, count(*) AS n FROM {name} WHERE {condition.format(name)} GROUP BY id"
+    before, failed = routes(spark), len(fallbacks(spark))
+    expected = outcome(plain.sql(text))
+    for _ in range(2):
+        assert difference(expected, outcome(routed.sql(text))) is None
+    assert fallbacks(spark)[failed:] == [code] * (code is not None), "once, and not again"
+    assert routes(spark) > before, "vacuous: nothing ran on the engine"
+
+
+def test_plain_spark_loses_rows_by_the_statistics_of_files(plain: SparkSession, folder: Path) -> None:
+    """Else what the engine does about it would be for nothing."""
+    pq.write_table(pa.table({"x": [1.0, math.nan, 2.0, 10.0]}), folder / "lost.parquet", row_group_size=3)
+    frame = plain.read.parquet(str(folder / "lost.parquet"))
+    assert [frame.where(each).count() for each in ("x > 5", "x * 1 > 5")] == [1, 2]
 
 
 def test_equal_rows_may_change_places(spark: SparkSession, plain: SparkSession, routed: SparkSession) -> None:

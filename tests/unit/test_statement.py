@@ -9,6 +9,7 @@ import pytest
 from spark_regions.platforms.duckdb import TABLE
 from spark_regions.platforms.duckdb.rows import Key
 from spark_regions.platforms.duckdb.statement import SKIPPING, Statement, Statements
+from spark_regions.platforms.duckdb.text import UNTOLD
 from spark_regions.platforms.equivalents import Unproven
 from spark_regions.platforms.typed import Args, Attribute, Expression, Node, SortKey, SourceFile, TypedPlan
 
@@ -393,10 +394,92 @@ def test_what_is_undetermined_stays_in_spark():
     assert refused(node(0, "Sample", (1,), output), scan(1)) == "NOT_IN_TABLE"
 
 
-def test_spark_may_skip_files_for_a_filter_by_a_floating_point_column():
-    x = Attribute("8", "x", "DOUBLE")
-    above = call("GreaterThan", BOOLEAN, ref(x), literal("1.0", "DOUBLE"))
-    assert refused(node(0, "Filter", (1,), (K, x), condition=above), scan(1, "orders", K, x)) == "UNPROVEN_TYPE"
+X = Attribute("8", "x", "DOUBLE")
+Y = Attribute("9", "y", "DOUBLE")
+
+
+def compared(kind: str, *children: Expression) -> Expression:
+    return call(kind, BOOLEAN, *children)
+
+
+def number(text: str) -> Expression:
+    return literal(text, "DOUBLE")
+
+
+NAN, ZERO = float("nan"), -0.0
+ABOVE = compared("GreaterThan", ref(X), number("1.0"))
+TWICE = call("Multiply", "DOUBLE", ref(X), number("2.0"), evalMode="ANSI")
+
+
+@pytest.mark.parametrize(
+    ("condition", "values", "found"),
+    [
+        pytest.param(ABOVE, [(2.0, 0.0), (1.0, NAN)], 1, id="other columns may have NaN"),
+        pytest.param(ABOVE, [(2.0, 0.0), (NAN, 0.0)], "x", id="NaN is above all"),
+        pytest.param(compared("LessThan", ref(X), number("1.0")), [(NAN, 0.0), (ZERO, 0.0)], 1, id="and below none"),
+        pytest.param(compared("LessThan", number("1.0"), ref(X)), [(NAN, 0.0)], "x", id="from the right"),
+        pytest.param(call("Not", BOOLEAN, compared("EqualTo", ref(X), number("5"))), [(NAN, 0.0)], "x", id="not equal"),
+        pytest.param(compared("EqualTo", ref(X), number("0.0")), [(ZERO, 0.0)], "x", id="equal to zero"),
+        pytest.param(compared("In", ref(X), number("3"), number("0.0")), [(ZERO, 0.0)], "x", id="among zeros"),
+        pytest.param(
+            compared("In", ref(X), number("3"), number("0.0")), [(0.0, ZERO), (NAN, 1)], 1, id="the zero itself"
+        ),
+        pytest.param(
+            compared("Or", ABOVE, compared("EqualTo", ref(Y), number("0.0"))),
+            [(2.0, ZERO)],
+            "y",
+            id="either may be true",
+        ),
+        pytest.param(
+            compared("And", ABOVE, call("Not", BOOLEAN, call("IsNaN", BOOLEAN, ref(X)))), [(NAN, 1)], 0, id="no NaN"
+        ),
+        pytest.param(
+            compared("GreaterThan", ref(X), ref(Y)), [(NAN, 1.0)], 1, id="two columns are not compared in files"
+        ),
+        pytest.param(
+            compared("GreaterThan", ref(X), literal(None, "DOUBLE")), [(NAN, 1.0)], 0, id="null is above none"
+        ),
+        pytest.param(compared("GreaterThan", TWICE, number("1.0")), [(NAN, 1.0)], 1, id="no column"),
+    ],
+)
+def test_a_row_that_spark_may_lose_by_statistics_of_its_file_is_an_error(condition, values, found):
+    plan = node(0, "Filter", (1,), (X, Y), condition=condition), scan(1, "numbers", X, Y)
+    data = {"numbers": ("x DOUBLE, y DOUBLE", values)}
+    if isinstance(found, int):
+        assert len(rows(*plan, data=data)) == found
+        return
+    with pytest.raises(duckdb.Error, match=f"{UNTOLD} {found} in '"):
+        rows(*plan, data=data)
+
+
+@pytest.mark.parametrize("value", ["NaN", "-0.0"])
+def test_a_comparison_with_what_statistics_do_not_tell_is_left_to_spark(value):
+    condition = compared("GreaterThanOrEqual", ref(X), number(value))
+    assert refused(node(0, "Filter", (1,), (X,), condition=condition), scan(1, "numbers", X)) == "UNPROVEN_ARGUMENT"
+
+
+def test_spark_skips_no_files_by_what_is_computed():
+    output = K, Attribute("20", "m", "DOUBLE")
+    plan = (
+        node(0, "Filter", (1,), output, condition=compared("GreaterThan", ref(output[1]), number("1.0"))),
+        node(
+            1,
+            "Aggregate",
+            (2,),
+            output,
+            keys=(ref(K),),
+            expressions=(ref(K), alias("20", function("Max", "DOUBLE", ref(X)))),
+        ),
+        scan(2, "numbers", K, X),
+    )
+    assert len(rows(*plan, data={"numbers": ("k INTEGER, x DOUBLE", [(1, NAN), (2, 0.0), (1, 5.0)])})) == 1
+
+
+def test_columns_that_had_such_values_are_not_compared_again():
+    plan = TypedPlan((node(0, "Filter", (1,), (K, X), condition=ABOVE), scan(1, "orders", K, X)))
+    assert Statements(plan, TABLE, frozenset({"x in /other"})).cut(0).sql
+    with pytest.raises(Unproven, match=UNTOLD):
+        Statements(plan, TABLE, frozenset({"x in "})).cut(0)
 
 
 def ranked(kind: str, order: tuple[SortKey, ...]) -> tuple[Node, ...]:

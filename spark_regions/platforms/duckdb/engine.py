@@ -12,6 +12,7 @@ import fcntl
 import itertools
 import logging
 import os
+import re
 import shutil
 import socket
 import tempfile
@@ -28,6 +29,7 @@ from spark_regions.conf import PREFIX, find
 from spark_regions.platforms.duckdb.database import Database, Memory
 from spark_regions.platforms.duckdb.footers import ENGINE_TYPES, Failed, FileState, Footers, state
 from spark_regions.platforms.duckdb.source import source, with_tables
+from spark_regions.platforms.duckdb.text import UNTOLD
 from spark_regions.platforms.installed import PROVEN
 from spark_regions.platforms.typed import decimal_of
 from spark_regions.wire.engine import (
@@ -67,6 +69,7 @@ ARROW_TYPES = {
     "BLOB": "binary",
 }
 """By the engine's type: what Spark's `ArrowUtils` reads as the type that the engine's stands for."""
+_UNTOLD = re.compile(f"'{UNTOLD} (.*?)' to BOOL", re.DOTALL)
 _REQUESTS: Messages[EngineRequest] = Messages(EngineRequest, "ENGINE_ERROR")
 
 
@@ -248,7 +251,8 @@ class Engine:
             raise
         except (duckdb.Error, OSError, MemoryError, ValueError) as error:  # pyarrow passes errors on as these
             running.go_on()
-            raise Failed(_code(error), str(error)) from error
+            untold = _UNTOLD.search(str(error))
+            raise Failed(*((UNTOLD, untold[1]) if untold else (_code(error), str(error)))) from error
         finally:
             threading.Thread(target=self._renew, args=(database,), daemon=True).start()
         for name, table in request.tables.items():

@@ -16,12 +16,13 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import islice, product
+from math import copysign, isnan
 from typing import Any
 
 from msgspec.structs import replace
 
 from spark_regions.platforms.duckdb.rows import ANY, Key, Rows, column
-from spark_regions.platforms.duckdb.text import ENGINE_TYPES, INT64_DIGITS, cast, engine_type, unless
+from spark_regions.platforms.duckdb.text import ENGINE_TYPES, INT64_DIGITS, UNTOLD, cast, engine_type, unless
 from spark_regions.platforms.equivalents import Sql, Table, Translation, Unproven, subquery
 from spark_regions.platforms.typed import (
     FLOATING,
@@ -68,11 +69,13 @@ class Translated:
     :param rows: of each node, or why there are none
     :param limits: nodes that are the first rows of others, if no keys are equal where they end
     :param finished: aggregates whose functions alone are had
+    :param untold: columns of files with values of which their statistics do not tell
     """
 
     nodes: Mapping[int, Node]
     read: frozenset[str]
     table: Table
+    untold: frozenset[str] = frozenset()
     rows: dict[int, Rows | Unproven] = field(default_factory=dict)
     limits: dict[int, tuple[Rows, int]] = field(default_factory=dict)
     finished: dict[int, Finished] = field(default_factory=dict)
@@ -393,22 +396,89 @@ def _renamed(unique: Iterable[frozenset[str]], moved: Mapping[str, list[str]]) -
 def keep(making: Making) -> Rows:
     if making.args.condition is None:
         raise Unproven("NOT_IN_TABLE", "Filter without a condition")
-    # Spark skips row groups by minima and maxima, which writers take without NaN: such rows may be lost to it.
-    for each in walk(making.args.condition):
-        columns = {child.type for child in each.children if child.kind == "AttributeReference"}
-        if each.kind in COMPARISONS and FLOATING & columns:
-            raise Unproven("UNPROVEN_TYPE", "a filter by floating-point numbers")
-    return _where(making, making.only(), making.args.condition)
+    (below,) = making.inputs
+    while making.known.nodes[below].operator in ("Filter", "Project"):
+        below = making.known.nodes[below].children[0]
+    files = making.known.nodes[below].args.files
+    return _where(making, making.only(), making.args.condition, _folder(files[0].path) if files else None)
 
 
-def _where(making: Making, rows: Rows, condition: Expression) -> Rows:
-    """Rows for which it is true. Where it may raise, it is computed of each row first."""
+def _folder(path: str) -> str:
+    """Of a table.
+
+    >>> _folder("/t/day=1/part-0.parquet")
+    '/t'
+    """
+    folders = path.split("/")[:-1]
+    while folders and "=" in folders[-1]:
+        folders.pop()
+    return "/".join(folders)
+
+
+def _where(making: Making, rows: Rows, condition: Expression, folder: str | None = None) -> Rows:
+    """Rows for which it is true. Where it may raise, it is computed of each row first.
+
+    :param folder: of files, parts of which Spark may skip by it
+    """
     found = making.sql(condition, rows)
-    if not found.raises:
+    if found.raises:
+        rows, name = _computed(making, rows, found.text, str(making.node.id))
+        parts, texts = [], [name]
+    else:
         parts = conjuncts(condition)
-        return without(making.over(rows, [making.sql(each, rows).text for each in parts]), implied(parts))
-    whole, name = _computed(making, rows, found.text, str(making.node.id))
-    return making.over(whole, [name])
+        texts = [making.sql(each, rows).text for each in parts]
+    guards = _guards(making, rows, condition, " AND ".join(texts), folder) if folder is not None else []
+    return without(making.over(rows, [*texts, *guards]), implied(parts))
+
+
+def _guards(making: Making, rows: Rows, condition: Expression, true: str, folder: str) -> list[str]:
+    """Conditions that raise on a row which Spark may have lost: it skips parts of files by minima, maxima and lists of
+    values. Writers take these without NaN, and in them zeros of both signs are not equal. All other values are told, so
+    that what holds one for which the condition is true is not skipped. Spark pushes comparisons of columns with what
+    has none down to files, those of two columns not.
+
+    :param true: the condition
+    """
+    names = {each.id: f"{each.name} in {folder}" for each in rows.output}
+    found: dict[str, list[str]] = defaultdict(list)
+    for each in walk(condition):
+        if each.kind not in COMPARISONS:
+            continue
+        others = [child for child in each.children if not _reads(child)]
+        for child in each.children:
+            if child.kind == "AttributeReference" and child.type in FLOATING and others:
+                if child.fields["id"] not in names:
+                    raise Unproven("UNPROVEN_TYPE", "a filter by floating-point numbers")
+                name = names[child.fields["id"]]
+                if name in making.known.untold:
+                    raise Unproven(UNTOLD, name)
+                found[name] += [skipped for other in others for skipped in _skipped(making, rows, child, other)]
+    return [
+        unless(f"({' OR '.join(dict.fromkeys(some))}) AND {true}", f"{UNTOLD} {name}", "true", "BOOLEAN")
+        for name, some in found.items()
+        if some
+    ]
+
+
+def _skipped(making: Making, rows: Rows, compared: Expression, other: Expression) -> Iterator[str]:
+    """Where a row may be lost by comparing its value with another, that has no columns."""
+    value = making.sql(compared, rows).text
+    yield f"isnan({value})"
+    if other.kind == "Literal":
+        if "value" not in other.fields:
+            return
+        number = float(other.fields["value"])
+        if isnan(number) or (number == 0 and copysign(1, number) < 0):
+            raise Unproven("UNPROVEN_ARGUMENT", f"a filter by {number}")
+        if number == 0:
+            yield _negative_zero(value)
+        return
+    text = making.sql(other, rows).text
+    yield from (_negative_zero(value), f"isnan({text})", _negative_zero(text))
+
+
+def _negative_zero(number: str) -> str:
+    return f"({number} = 0 AND signbit({number}))"
 
 
 def _computed(making: Making, rows: Rows, text: str, number: str) -> tuple[Rows, str]:

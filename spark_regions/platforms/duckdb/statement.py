@@ -84,14 +84,14 @@ class Statement:
 class Statements:
     """Of all nodes of a plan. What it has several times is computed once."""
 
-    def __init__(self, plan: TypedPlan, table: Table) -> None:
+    def __init__(self, plan: TypedPlan, table: Table, untold: frozenset[str] = frozenset()) -> None:
         self.plan = plan
         nodes = {node.id: node for node in plan.nodes}
         if len(nodes) > MOST_NODES:
             raise Unproven("PLAN_TOO_LARGE", f"{len(nodes)} operators")
         order = bottom_up(nodes)
         self._repeated = repeated(nodes, order)
-        self.known = Translated(nodes, frozenset(_read(plan)) | read(self._repeated.values()), table)
+        self.known = Translated(nodes, frozenset(_read(plan)) | read(self._repeated.values()), table, untold)
         self._inside: dict[int, frozenset[int]] = {}
         self._zoned = {each.id for each in plan.nodes if any(column.type == "TIMESTAMP" for column in each.output)}
         for number in order:

@@ -25,8 +25,8 @@ ENGINE_TYPES: Mapping[str, str] = MappingProxyType(
 )
 """Spark's types, but for decimals, whose names are the same. The values of both are the same bits; a string is UTF-8
 for DuckDB, which refuses files with others. Strings with a collation have another name in Spark."""
-
-
+UNTOLD = "NOT_IN_STATISTICS"
+"""The code of a refusal, and what begins the message of what raises for it; a column of files follows."""
 INTEGRAL_BOUNDS = {
     "TINYINT": (-(2**7), 2**7 - 1),
     "SMALLINT": (-(2**15), 2**15 - 1),
