@@ -35,7 +35,12 @@ TYPES = {
 KINDS = {name: data_type.split("(")[0] for name, data_type in TYPES.items()}
 HOLE = re.compile(r"\{([A-Z_]+)\}")
 MORE = {
-    "INT": ("month({DATE})", "-{INT}", "{INT} * {INT}", "{INT} / 3", "CAST({BIGINT} AS INT)", "CAST({DECIMAL} AS INT)"),
+    "INT": (
+        "month({DATE})", "hour({TIMESTAMP})", "-{INT}", "{INT} * {INT}", "{INT} / 3", "CAST({BIGINT} AS INT)",
+        "CAST({DECIMAL} AS INT)",
+    ),
+    "DATE": ("CAST({TIMESTAMP} AS DATE)",),
+    "TIMESTAMP": ("date_trunc('MONTH', {TIMESTAMP})", "date_trunc('HOUR', {TIMESTAMP})"),
     "BIGINT": ("{BIGINT} + {INT}", "{BIGINT} * 2", "abs({BIGINT})", "{BIGINT} % {INT}"),
     "DECIMAL": (
         "{DECIMAL} * {DECIMAL}", "{DECIMAL} + {DECIMAL}", "{DECIMAL} - {DECIMAL}", "{DECIMAL} / 7", "-{DECIMAL}",
@@ -277,6 +282,12 @@ class Pair:
         write_tables(folder, seed)
         more = {"spark.sql.ansi.enabled": str(ansi).lower()}
         self.plain, self.routed = (sibling(spark, confs | more) for confs in (PLAIN, ENGINE))
+        # One table as Spark itself writes it, with timestamps as INT96.
+        writer = sibling(spark, PLAIN | {"spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED"})
+        frame = writer.read.parquet(str(folder / "mild")).coalesce(1)
+        frame.write.parquet(str(folder / "written"))
+        (folder / "mild").rename(folder / "mild by pyarrow")
+        (folder / "written").rename(folder / "mild")
         for session in (self.plain, self.routed):
             for name in ("hostile", "mild", "other"):
                 session.read.parquet(str(folder / name)).createOrReplaceTempView(name)

@@ -282,7 +282,7 @@ PLANTED = {
     "unsigned": ({"a": pa.array([1], pa.uint32())}, "BIGINT", {}, {}),
     "unsigned, 8 bits": ({"a": pa.array([1], pa.uint8())}, "SMALLINT", {}, {}),
     "unsigned, 64 bits": ({"a": pa.array([1], pa.uint64())}, "DECIMAL(20,0)", {}, {}),
-    "INT96": ({"a": MICROS}, "TIMESTAMP", {}, {"use_deprecated_int96_timestamps": True}),
+    "INT96 of another writer": ({"a": MICROS}, "TIMESTAMP", WRITTEN, {"use_deprecated_int96_timestamps": True}),
     "milliseconds": ({"a": pa.array([1], pa.timestamp("ms", "UTC"))}, "TIMESTAMP", {}, {}),
     "nanoseconds": ({"a": pa.array([1], pa.timestamp("ns", "UTC"))}, "BIGINT", {}, {"version": "2.6"}),
     "local time as an instant": ({"a": pa.array([1], pa.timestamp("us"))}, "TIMESTAMP", {}, {}),

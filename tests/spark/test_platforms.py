@@ -88,6 +88,7 @@ def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pat
         "concat('t', id % 13, 'ß') AS text",
         "cast(id / 8 AS decimal(9,2)) AS price",
         "date_add(date'2023-11-05', cast(id % 500 AS int)) AS day",
+        "timestamp_seconds(id * 977 - 900000) AS at",
         "concat('ü ', id % 2) AS p",
     ).write.partitionBy("p").parquet(str(folder / "facts"))
     names = "SELECT * FROM VALUES (1, 'a'), (2, 'b'), (2, 'c'), (null, 'd'), (9, 'e') AS t(k, name)"
@@ -162,6 +163,47 @@ def test_the_plan_above_a_part_is_plain_sparks(
         with pytest.raises(ArithmeticException, match="DIVIDE_BY_ZERO"):
             session.sql(text).collect()
     assert routes(spark) > before, "vacuous: nothing ran on the engine"
+
+
+@pytest.mark.parametrize(("zone", "engine"), [("UTC", True), ("+00:00", True), ("Europe/Berlin", False)])
+def test_times_of_instants_are_told_in_utc(spark: SparkSession, folder: Path, zone: str, engine: bool) -> None:
+    text = """SELECT date_trunc('WEEK', at) AS week, hour(at) AS hour, max(CAST(at AS date)) AS day, count(*) AS n
+        FROM facts WHERE minute(at) < 30 GROUP BY week, hour"""
+    confs = {"spark.sql.session.timeZone": zone}
+    expected = outcome(session_of(spark, folder, PLAIN | confs).sql(text))
+    before = routes(spark)
+    assert difference(expected, outcome(session_of(spark, folder, ROUTED | confs).sql(text))) is None
+    assert (routes(spark) > before) is engine
+
+
+MOMENTS = (-62135596800000000, -12219292800000001, -2208988800000001, -1, 0, 1, 951827696000001, 253402300799999999)
+
+
+@pytest.mark.parametrize(("calendar", "fallback"), [("CORRECTED", []), ("LEGACY", ["FILE_SCHEMA"])])
+def test_instants_as_spark_writes_them(
+    spark: SparkSession, folder: Path, plain: SparkSession, routed: SparkSession, calendar: str, fallback: list[str]
+) -> None:
+    writer = sibling(spark, PLAIN | {"spark.sql.parquet.int96RebaseModeInWrite": calendar})
+    rows = writer.createDataFrame([(each,) for each in MOMENTS], "n BIGINT").selectExpr(
+        "n", "timestamp_micros(n) AS at"
+    )
+    place = str(folder / f"int96 {calendar}")
+    rows.coalesce(1).write.parquet(place)
+    (file,) = Path(place).glob("*.parquet")
+    assert pq.read_schema(file).field("at").type == pa.timestamp("ns"), "vacuous: not INT96"
+    before, failed = routes(spark), len(fallbacks(spark))
+    both = [
+        outcome(
+            each.read.parquet(place)
+            .where("at <= timestamp'9999-12-31'")
+            .groupBy("at")
+            .agg(F.max("n").alias("n"))
+            .selectExpr("n", "unix_micros(at) AS at")
+        )
+        for each in (plain, routed)
+    ]
+    assert difference(*both) is None and len(both[0].rows) == len(MOMENTS) - 1
+    assert (routes(spark) > before, fallbacks(spark)[failed:]) == (True, fallback)
 
 
 def test_a_limit_without_an_order_is_left_to_spark(

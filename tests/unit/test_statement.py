@@ -587,6 +587,18 @@ def test_keys_of_a_join_that_may_raise_are_computed_of_each_row():
             rows(*plan, data={"orders": (orders, [(7, 3, "a"), (8, 0, "b")]), "other": (DATA["other"][0], others)})
 
 
+def test_several_keys_of_a_side_may_raise():
+    keys = [call("Remainder", INT, literal(at), ref(of), evalMode="ANSI") for at, of in ((10, V), (700, K))]
+    both = call("And", BOOLEAN, *(call("EqualTo", BOOLEAN, ref(o), k) for o, k in zip((K2, W), keys, strict=True)))
+    join = node(0, "Join", (1, 2), (K, V, S, K2, W), kind="Inner", condition=both)
+    plan = join, scan(1), scan(2, "other")
+    orders = "k INTEGER, v INTEGER, s VARCHAR"
+    assert rows(*plan, data={"orders": (orders, [(600, 3, "a"), (601, 3, "b")])}) == [(600, 3, "a", 1, 100)]
+    for wrong in ((0, 3, "a"), (600, 0, "a")):
+        with pytest.raises(duckdb.Error):
+            rows(*plan, data={"orders": (orders, [wrong])})
+
+
 def raising(number: int, child: int) -> Node:
     """Divides by `v`, which is null or not, and 0 where it is 5."""
     less = call("Subtract", INT, ref(V), literal(5), evalMode="ANSI")

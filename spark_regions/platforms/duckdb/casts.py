@@ -1,6 +1,6 @@
 """Casts. In ANSI mode Spark raises where a value does not fit. In the other mode it gives null for decimals, as is said
-here; of integers it keeps bits or saturates, where DuckDB raises, and Spark runs. The zone of a cast matters to none of
-these types.
+here; of integers it keeps bits or saturates, where DuckDB raises, and Spark runs. The zone of a cast matters to
+timestamps alone, of which it is UTC.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from spark_regions.platforms.duckdb.text import (
     constant,
     engine_type,
     finite,
+    local,
     narrow,
     unless,
     within,
@@ -197,11 +198,10 @@ def _to_string(call: Call, given: str, to: str) -> Sql:
 
 
 def _date_and_timestamp(call: Call, given: str, to: str) -> Sql:
-    _takes(call, {given, to} == {"DATE", "TIMESTAMP_NTZ"})
+    _takes(call, {given, to} == {"DATE", "TIMESTAMP_NTZ"} or (given, to) == ("TIMESTAMP", "DATE"))
     engine = engine_type(to)
-    text = call.texts[0]
     # Spark's product of days and microseconds is checked, whatever the mode.
-    return call.sql(finite(text, cast(text, engine), engine), raises=to == "TIMESTAMP_NTZ")
+    return call.sql(finite(call.texts[0], cast(local(call, 0), engine), engine), raises=to == "TIMESTAMP_NTZ")
 
 
 def _examples(*pairs: tuple[str, str]) -> tuple[Example, ...]:
@@ -324,9 +324,9 @@ EQUIVALENTS = (
         _to_string,
     ),
     _entry(
-        "a date to a timestamp without zone, and back",
+        "a date to a timestamp without zone, and back; a timestamp in UTC to a date",
         "midnight; the day that it is in, also before 1970",
-        _examples(("DATE", "TIMESTAMP_NTZ"), ("TIMESTAMP_NTZ", "DATE")),
+        _examples(("DATE", "TIMESTAMP_NTZ"), ("TIMESTAMP_NTZ", "DATE"), ("TIMESTAMP", "DATE")),
         _date_and_timestamp,
     ),
 )

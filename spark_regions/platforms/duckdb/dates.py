@@ -5,11 +5,12 @@ Two values are infinite for DuckDB, the greatest and the second least: these rai
 
 from __future__ import annotations
 
-from spark_regions.platforms.duckdb.text import INTEGRAL_BOUNDS, cast, finite, within
+from spark_regions.platforms.duckdb.text import INTEGRAL_BOUNDS, cast, finite, local, within
 from spark_regions.platforms.equivalents import Call, Equivalent, Example, Sql
 
 FAMILY = "dates"
 DATE = frozenset({"DATE"})
+MOMENTS = frozenset({"TIMESTAMP", "TIMESTAMP_NTZ"})
 COUNTS = frozenset({"INT", "SMALLINT", "TINYINT"})
 # DuckDB's expression of a date {0}.
 PARTS = {
@@ -31,6 +32,15 @@ FIRST_DAYS = {
 }
 
 
+# Names as of DateTimeUtils.parseTruncLevel.
+UNITS = {
+    **dict.fromkeys(("YEAR", "YYYY", "YY"), "year"),
+    **dict.fromkeys(("MON", "MONTH", "MM"), "month"),
+    **dict.fromkeys(("DAY", "DD"), "day"),
+    **{each: each.lower() for each in ("QUARTER", "WEEK", "HOUR", "MINUTE", "SECOND")},
+}
+
+
 def _part(call: Call) -> Sql:
     call.needs_types(DATE)
     text = call.texts[0]
@@ -38,10 +48,18 @@ def _part(call: Call) -> Sql:
 
 
 def _time(call: Call) -> Sql:
-    call.needs_types({"TIMESTAMP_NTZ"})
-    call.ignore("timeZoneId")
-    text = call.texts[0]
-    return call.sql(finite(text, cast(TIMES[call.expression.kind].format(text), "INTEGER"), "INTEGER"))
+    call.needs_types(MOMENTS)
+    found = TIMES[call.expression.kind].format(local(call, 0))
+    return call.sql(finite(call.texts[0], cast(found, "INTEGER"), "INTEGER"))
+
+
+def _truncate_time(call: Call) -> Sql:
+    call.needs_types({"STRING"}, {"TIMESTAMP"})
+    unit = call.literal(0).upper()
+    call.needs(unit in UNITS, f"to {unit}")
+    first = f"make_timestamptz(epoch_us(date_trunc('{UNITS[unit]}', {local(call, 1)})))"
+    # What is before the first of all timestamps overflows in Spark.
+    return call.sql(finite(call.texts[1], first, "TIMESTAMPTZ"), raises=True)
 
 
 def _shift(call: Call) -> Sql:
@@ -97,9 +115,9 @@ EQUIVALENTS = (
         Equivalent(
             kind,
             FAMILY,
-            "a timestamp without zone",
+            "a timestamp without zone, or in UTC",
             "of the time of its day, counted from midnight before it also before 1970",
-            (Example(f"{kind.lower()}({{0}})", ("TIMESTAMP_NTZ",)),),
+            tuple(Example(f"{kind.lower()}({{0}})", (each,)) for each in sorted(MOMENTS)),
             _time,
         )
         for kind in TIMES
@@ -146,5 +164,18 @@ EQUIVALENTS = (
         "the first day of the unit, as Spark takes the days since it off (DateTimeUtils.truncDate)",
         tuple(Example(f"trunc({{0}}, '{unit}')", ("DATE",)) for unit in ("YEAR", "mm", "WEEK")),
         _truncate,
+    ),
+    Equivalent(
+        "TruncTimestamp",
+        FAMILY,
+        "a literal unit from second to year, a timestamp in UTC",
+        "the first moment of the unit, also before 1970; weeks begin on Monday (DateTimeUtils.truncTimestamp; "
+        "date_trunc.cpp)",
+        (
+            *(Example(f"date_trunc('{unit}', {{0}})", ("TIMESTAMP",)) for unit in dict.fromkeys(UNITS.values())),
+            Example("date_trunc('MM', {0}) > TIMESTAMP'1969-12-31 00:00:00'", ("TIMESTAMP",)),
+            Example("date_trunc('DAY', {0}) = TIMESTAMP'2020-02-29 00:00:00'", ("TIMESTAMP",)),
+        ),
+        _truncate_time,
     ),
 )

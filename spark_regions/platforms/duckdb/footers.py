@@ -3,8 +3,10 @@
 A file is taken if each asked column is stored in one of the forms of `PLAIN`, or is not in it at all. Both of Spark's
 readers take the stored value of these as it is (branch-4.x: `ParquetVectorUpdaterFactory`, `ParquetRowConverter`,
 `ParquetReadSupport`, `DataSourceUtils`), and so does the engine (`ParquetReader::DeriveLogicalType`). Whatever is
-converted on the way is refused: INT96, milli- and nanoseconds, unsigned and widened numbers, other scales, dates of the
-hybrid calendar.
+converted on the way is refused: milli- and nanoseconds, unsigned and widened numbers, other scales, dates of the hybrid
+calendar. But for INT96 of Spark's own files, as it writes timestamps by default: of the day's number and nanoseconds in
+it both make microseconds of UTC (`DateTimeUtils.fromJulianDay`; `ImpalaTimestampToMicroseconds`), from 4713 BC
+on: Spark's type is defined for years 1 to 9999 (`TimestampType`).
 
 The engine's own functions read the footers, since they tell the forms as they are stored: pyarrow fills in a converted
 type that is not there, without which the engine takes a text for bytes. It takes about 0.2 ms a file and function,
@@ -51,6 +53,7 @@ FLOAT         | FLOAT      |                  |                                 
 DOUBLE        | DOUBLE     |                  |                                      | DOUBLE
 DATE          | INT32      | DATE             |                                      | DATE
 DATE          | INT32      | DATE             | DateType()                           | DATE
+TIMESTAMP     | INT96      |                  |                                      | TIMESTAMP
 TIMESTAMP     | INT64      |                  | TimestampType(isAdjustedToUTC=1, us) | TIMESTAMP WITH TIME ZONE
 TIMESTAMP     | INT64      | TIMESTAMP_MICROS | TimestampType(isAdjustedToUTC=1, us) | TIMESTAMP WITH TIME ZONE
 TIMESTAMP_NTZ | INT64      |                  | TimestampType(isAdjustedToUTC=0, us) | TIMESTAMP
@@ -61,7 +64,7 @@ BINARY        | BYTE_ARRAY |                  |                                 
 """
 _MICROS = "unit=TimeUnit(MILLIS=<null>, MICROS=MicroSeconds(), NANOS=<null>)"
 _ROWS = [tuple(part.strip() for part in line.split("|")) for line in _FORMS.strip().splitlines()[1:]]
-ENGINE_TYPES = {row[0]: row[4] for row in _ROWS}
+ENGINE_TYPES = {row[0]: row[4] for row in _ROWS if row[1] != "INT96"}
 """By Spark's type; decimals have the same name."""
 PLAIN = {name: frozenset(tuple(row[1:]) for row in _ROWS if row[0] == name) for name in ENGINE_TYPES}
 """Spark's type to how it may be stored: physical, converted and logical type, and what the engine makes of them."""
@@ -79,9 +82,10 @@ FROM parquet_schema([{}]) ORDER BY file_name, column_id
 """
 _KEYS = """
 SELECT file_name, key, value FROM parquet_kv_metadata([{}])
-WHERE key IN ('org.apache.spark.version'::BLOB, 'org.apache.spark.legacyDateTime'::BLOB)
+WHERE key IN ('org.apache.spark.version'::BLOB, 'org.apache.spark.legacyDateTime'::BLOB,
+              'org.apache.spark.legacyINT96'::BLOB)
 """
-_ORDERS = "SELECT file_name, column_orders FROM parquet_file_metadata([{}])"
+_FILES = "SELECT file_name, column_orders, created_by FROM parquet_file_metadata([{}])"
 
 
 class Failed(Exception):
@@ -108,6 +112,13 @@ class FileState(NamedTuple):
     changed: int
 
 
+class Present(NamedTuple):
+    """A column that a file has; with `int96`, the engine takes its instants for local time."""
+
+    name: str
+    int96: bool
+
+
 class Stored(NamedTuple):
     """How a column of a file is stored; `ordered`: its minima and maxima are in the order of its type."""
 
@@ -124,11 +135,13 @@ class Footer:
     :param columns: those at the top, in order; of nested ones the form is empty
     :param version: of Spark, if that wrote the file
     :param hybrid: dates and times are of the calendar with a gap in 1582
+    :param proleptic_int96: those of INT96 are known not to be, nor to be local time
     """
 
     columns: tuple[Stored, ...]
     version: str
     hybrid: bool
+    proleptic_int96: bool
 
 
 def state(file: EngineFile) -> FileState:
@@ -186,7 +199,7 @@ class Footers:
 
     def present(
         self, table: EngineTable, states: Sequence[FileState], rebase: str, go_on: Callable[[], None]
-    ) -> list[frozenset[str]]:
+    ) -> list[frozenset[Present]]:
         """Which of the asked columns each file has; plain Spark gives null for the others.
 
         :param rebase: what Spark does with dates and times of files that do not tell their calendar
@@ -201,7 +214,7 @@ class Footers:
         if len({each.path for each in states}) < len(states):
             raise Failed("FILE_SCHEMA", "a file that is listed twice")
         # Files of a table mostly have the same footer, by identity.
-        found: dict[int, frozenset[str]] = {}
+        found: dict[int, frozenset[Present]] = {}
         footers = self._of(states, go_on)
         for each, footer in zip(states, footers, strict=True):
             if id(footer) not in found:
@@ -228,8 +241,8 @@ class Footers:
     def _read(self, paths: Sequence[str]) -> list[Footer]:
         listed = ", ".join(map(quoted, paths))
         try:
-            schemas, keys, orders = (
-                self._database.execute(query.format(listed)).fetchall() for query in (_SCHEMAS, _KEYS, _ORDERS)
+            schemas, keys, files = (
+                self._database.execute(query.format(listed)).fetchall() for query in (_SCHEMAS, _KEYS, _FILES)
             )
         except duckdb.Error as error:
             raise Failed("FILE_SCHEMA", str(error)) from error
@@ -239,8 +252,8 @@ class Footers:
         told: dict[str, dict[bytes, bytes]] = defaultdict(dict)
         for path, key, value in keys:
             told[path][key] = value
-        ordered = dict(orders)
-        return [_footer(elements[path], ordered[path] or [], told[path]) for path in paths]
+        files_of = {path: (orders or [], writer or "") for path, orders, writer in files}
+        return [_footer(elements[path], *files_of[path], told[path]) for path in paths]
 
 
 class _Element(NamedTuple):
@@ -258,7 +271,7 @@ class _Element(NamedTuple):
     engine: str | None
 
 
-def _footer(elements: Sequence[_Element], orders: Sequence[str], keys: dict[bytes, bytes]) -> Footer:
+def _footer(elements: Sequence[_Element], orders: Sequence[str], writer: str, keys: dict[bytes, bytes]) -> Footer:
     columns = []
     at, leaf = 1, 0
     while at < len(elements):
@@ -269,11 +282,10 @@ def _footer(elements: Sequence[_Element], orders: Sequence[str], keys: dict[byte
             leaf += elements[at].physical is not None
             at += 1
         columns.append(_stored(top, first < len(orders) and orders[first] == _ORDERED))
-    return Footer(
-        tuple(columns),
-        keys.get(b"org.apache.spark.version", b"").decode(errors="replace"),
-        b"org.apache.spark.legacyDateTime" in keys,
-    )
+    version = keys.get(b"org.apache.spark.version", b"").decode(errors="replace")
+    # Spark may shift what others than its own library wrote, and compares versions as texts, too.
+    proleptic = writer.startswith("parquet-mr") and version >= "3.1.0" and b"org.apache.spark.legacyINT96" not in keys
+    return Footer(tuple(columns), version, b"org.apache.spark.legacyDateTime" in keys, proleptic)
 
 
 def _stored(element: _Element, ordered: bool) -> Stored:
@@ -287,7 +299,7 @@ def _stored(element: _Element, ordered: bool) -> Stored:
     return Stored(element.name, form, digits, int(element.length or 0), ordered)
 
 
-def _present(table: EngineTable, footer: Footer, rebase: str) -> frozenset[str]:
+def _present(table: EngineTable, footer: Footer, rebase: str) -> frozenset[Present]:
     by_name = {each.name.lower(): each for each in footer.columns}
     if len(by_name) < len(footer.columns):
         raise Failed("FILE_SCHEMA", "columns whose names differ in case only")
@@ -300,9 +312,10 @@ def _present(table: EngineTable, footer: Footer, rebase: str) -> frozenset[str]:
             raise Failed("FILE_SCHEMA", f"column {column.name} is {stored.name}")
         if not _read_plainly(stored, column.data_type):
             raise Failed("FILE_SCHEMA", f"column {column.name} is {' '.join(filter(None, stored.form)) or 'nested'}")
-        if stored.form[-1] in _REBASED and not _proleptic(footer, rebase):
-            raise Failed("FILE_SCHEMA", f"column {column.name} is of another calendar")
-        found.add(column.name)
+        int96 = stored.form[0] == "INT96"
+        if not (footer.proleptic_int96 if int96 else stored.form[-1] not in _REBASED or _proleptic(footer, rebase)):
+            raise Failed("FILE_SCHEMA", f"column {column.name} may be of another calendar")
+        found.add(Present(column.name, int96))
     return frozenset(found)
 
 
@@ -329,5 +342,4 @@ def _decimal_plainly(stored: Stored, digits: tuple[int, int]) -> bool:
 
 
 def _proleptic(footer: Footer, rebase: str) -> bool:
-    """Spark compares versions as texts, too."""
     return not footer.hybrid and (footer.version >= "3.0.0" if footer.version else rebase == "CORRECTED")

@@ -422,7 +422,8 @@ def _where(making: Making, rows: Rows, condition: Expression, folder: str | None
     """
     found = making.sql(condition, rows)
     if found.raises:
-        rows, name = _computed(making, rows, found.text, str(making.node.id))
+        name = f"b{making.node.id}"
+        rows = _computed(making, rows, {name: found.text})
         parts, texts = [], [name]
     else:
         parts = conjuncts(condition)
@@ -481,13 +482,13 @@ def _negative_zero(number: str) -> str:
     return f"({number} = 0 AND signbit({number}))"
 
 
-def _computed(making: Making, rows: Rows, text: str, number: str) -> tuple[Rows, str]:
-    """The rows with what may raise as a column of its own, computed of each of them."""
-    name = f"b{number}"
+def _computed(making: Making, rows: Rows, texts: Mapping[str, str]) -> Rows:
+    """The rows with what may raise as columns of their own, by name, computed of each of them."""
     making.raises = True
-    tested = making.over(rows, columns=(*rows.opened.names, f"{text} AS {name}"), raising=frozenset({name}))
-    whole = making.add(tested.materialized(f"y{number}"))
-    return replace(whole, exposed=whole.exposed | {name}), name
+    columns = (*rows.opened.names, *(f"{text} AS {name}" for name, text in texts.items()))
+    tested = making.over(rows, columns=columns, raising=frozenset(texts))
+    whole = making.add(tested.materialized(f"y{next(iter(texts))[1:]}"))
+    return replace(whole, exposed=whole.exposed | texts.keys())
 
 
 def aggregate(making: Making) -> Rows:
@@ -685,12 +686,15 @@ def _joined_then_tested(making: Making, parts: Sequence[Expression], left: Rows,
     if not keys:
         raise Unproven("MAY_RAISE", "a join without equal keys")
     on = []
+    computed: tuple[dict[str, str], dict[str, str]] = {}, {}
     for at, each in enumerate(keys):
         if making.sql(each, left, right).raises:
-            left, right, text = _keyed(making, each, left, right, at)
-            on.append(text)
+            on.append(_keyed(making, each, left, right, at, computed))
         else:
             on.append(making.condition(each, left, right))
+    left, right = (
+        _computed(making, *side) if side[1] else side[0] for side in zip((left, right), computed, strict=True)
+    )
     joined = making.select(passed(left) | passed(right), left, right, where=on)
     rest = [each for each in parts if each not in keys]
     if not rest:
@@ -698,22 +702,23 @@ def _joined_then_tested(making: Making, parts: Sequence[Expression], left: Rows,
     return _where(making, joined, reduce(lambda one, other: Expression("And", "BOOLEAN", children=(one, other)), rest))
 
 
-def _keyed(making: Making, equal: Expression, left: Rows, right: Rows, at: int) -> tuple[Rows, Rows, str]:
-    """Both sides with keys that may raise as columns, computed of each row, and the condition on them."""
+def _keyed(
+    making: Making, equal: Expression, left: Rows, right: Rows, at: int, computed: Sequence[dict[str, str]]
+) -> str:
+    """The condition on the keys; those that may raise are to be `computed` of each row of their side."""
     if equal.kind != "EqualTo" or FLOATING & {each.type for each in equal.children}:
         raise Unproven("MAY_RAISE", equal.kind)
     one, other = equal.children
     if not _reads(one) <= {each.id for each in left.output}:
         one, other = other, one
-    sides, texts = [], []
-    for side, rows, key in (("l", left, one), ("r", right, other)):
+    texts = []
+    for number, rows, key in ((0, left, one), (1, right, other)):
         found = making.sql(key, rows)
-        text = found.text
+        name = f"b{making.node.id}{'lr'[number]}{at}"
         if found.raises:
-            rows, text = _computed(making, rows, text, f"{making.node.id}{side}{at}")
-        sides.append(rows)
-        texts.append(text)
-    return sides[0], sides[1], f"({texts[0]} = {texts[1]})"
+            computed[number][name] = found.text
+        texts.append(name if found.raises else found.text)
+    return f"({texts[0]} = {texts[1]})"
 
 
 def _reads(expression: Expression) -> set[str]:

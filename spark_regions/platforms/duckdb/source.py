@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from spark_regions.platforms.duckdb.footers import Failed, engine_type, quoted
+from spark_regions.platforms.duckdb.footers import Failed, Present, engine_type, quoted
 from spark_regions.platforms.typed import FLOATING, decimal_of
 from spark_regions.wire.engine import EngineColumn, EngineTable
 
@@ -33,44 +33,50 @@ def with_tables(sql: str, tables: Mapping[str, str]) -> str:
     return _WORDS.sub(placed, sql)
 
 
-def source(table: EngineTable, present: Iterable[frozenset[str]]) -> str:
+def source(table: EngineTable, present: Iterable[frozenset[Present]]) -> str:
     """A SELECT of the table's columns, with a branch for the files that have the same columns and partition values.
 
     Partition values are those that Spark listed, whatever a path says; the engine prunes branches by them.
 
     :param present: of each file, the asked columns that are in it
     """
-    branches: dict[tuple[frozenset[str], tuple[str | None, ...]], list[str]] = {}
-    for file, names in zip(table.files, present, strict=True):
+    branches: dict[tuple[frozenset[Present], tuple[str | None, ...]], list[str]] = {}
+    for file, stored in zip(table.files, present, strict=True):
         if len(file.values) != len(table.partition):
             raise Failed("FILE_SCHEMA", f"{len(file.values)} partition values, {len(table.partition)} expected")
-        branches.setdefault((names, file.values), []).append(file.path)
+        branches.setdefault((stored, file.values), []).append(file.path)
     if len(branches) > MOST_BRANCHES:
         raise Failed("FILE_SCHEMA", f"{len(branches)} partitions, at most {MOST_BRANCHES} expected")
     if not branches:
         return _select(table, frozenset(), (None,) * len(table.partition)) + " WHERE false"
     return " UNION ALL ".join(
-        f"{_select(table, names, values)} FROM read_parquet([{_list(paths)}], {OPTIONS})"
-        for (names, values), paths in branches.items()
+        f"{_select(table, stored, values)} FROM read_parquet([{_list(paths)}], {OPTIONS})"
+        for (stored, values), paths in branches.items()
     )
 
 
-def _select(table: EngineTable, present: frozenset[str], values: Sequence[str | None]) -> str:
+def _select(table: EngineTable, present: frozenset[Present], values: Sequence[str | None]) -> str:
     """Columns that are not present are null."""
-    found = [_stored(each) if each.name in present else literal(None, each.data_type) for each in table.columns]
+    int96 = dict(present)
+    found = [
+        _stored(each, int96[each.name]) if each.name in int96 else literal(None, each.data_type)
+        for each in table.columns
+    ]
     found += [literal(value, each.data_type) for each, value in zip(table.partition, values, strict=True)]
     names = [identifier(each.name) for each in (*table.columns, *table.partition)]
     columns = ", ".join(f"{value} AS {name}" for value, name in zip(found, names, strict=True))
     return f"SELECT {columns or _NO_COLUMN}"
 
 
-def _stored(column: EngineColumn) -> str:
+def _stored(column: EngineColumn, int96: bool) -> str:
     """Floating point numbers by an expression that leaves each as it is: the engine believes their minima and maxima.
 
     It skips rows by them, and takes them for `min` and `max`. Of NaN and of the sign of zero they do not tell, and with
     `can_have_nan` every maximum is NaN.
     """
     name = identifier(column.name)
+    if int96:
+        return f"make_timestamptz(epoch_us({name}))"
     return f"{name} * CAST(1 AS {column.data_type})" if column.data_type in FLOATING else name
 
 

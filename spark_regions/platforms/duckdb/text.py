@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from spark_regions.platforms.equivalents import Sql, Unproven
+from spark_regions.platforms.equivalents import Call, Sql, Unproven
 from spark_regions.platforms.typed import decimal_of
 
 ENGINE_TYPES: Mapping[str, str] = MappingProxyType(
@@ -113,3 +113,21 @@ def beyond(text: str, bounds: tuple[int, int], known_as: str) -> str:
 def finite(date: str, text: str, to: str) -> str:
     """`text` for a date or timestamp, null for null. Two of Spark's values are infinite ones in DuckDB: these raise."""
     return f"(CASE WHEN isfinite({date}) THEN {text} WHEN {date} IS NOT NULL THEN {raising('infinite', to)} END)"
+
+
+UTC = frozenset({"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z", "+00:00"})
+"""Zones whose local time is that of the instant. Of others' rules Java and DuckDB may know different versions."""
+
+
+def local(call: Call, position: int) -> str:
+    """A timestamp without zone, or the time in its zone of one that is an instant.
+
+    :raises Unproven: of an instant in another zone than UTC
+    """
+    text = call.texts[position]
+    if call.types[position] != "TIMESTAMP":
+        call.ignore("timeZoneId")
+        return text
+    zone = call.field("timeZoneId")
+    call.needs(zone in UTC, f"in {zone}")
+    return f"make_timestamp(epoch_us({text}))"
