@@ -40,7 +40,7 @@ MORE = {
         "CAST({DECIMAL} AS INT)",
     ),
     "DATE": ("CAST({TIMESTAMP} AS DATE)",),
-    "TIMESTAMP": ("date_trunc('MONTH', {TIMESTAMP})", "date_trunc('HOUR', {TIMESTAMP})"),
+    "TIMESTAMP": ("date_trunc('MONTH', {TIMESTAMP})", "date_trunc('HOUR', {TIMESTAMP})", "CAST({DATE} AS TIMESTAMP)"),
     "BIGINT": ("{BIGINT} + {INT}", "{BIGINT} * 2", "abs({BIGINT})", "{BIGINT} % {INT}"),
     "DECIMAL": (
         "{DECIMAL} * {DECIMAL}", "{DECIMAL} + {DECIMAL}", "{DECIMAL} - {DECIMAL}", "{DECIMAL} / 7", "-{DECIMAL}",

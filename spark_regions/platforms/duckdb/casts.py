@@ -15,6 +15,7 @@ from spark_regions.platforms.duckdb.text import (
     constant,
     engine_type,
     finite,
+    instant,
     local,
     narrow,
     unless,
@@ -198,10 +199,14 @@ def _to_string(call: Call, given: str, to: str) -> Sql:
 
 
 def _date_and_timestamp(call: Call, given: str, to: str) -> Sql:
-    _takes(call, {given, to} == {"DATE", "TIMESTAMP_NTZ"} or (given, to) == ("TIMESTAMP", "DATE"))
+    times = {"TIMESTAMP", "TIMESTAMP_NTZ"}
+    _takes(call, (given == "DATE" and to in times) or (given in times and to == "DATE"))
     engine = engine_type(to)
+    text = cast(local(call, 0), "TIMESTAMP" if to == "TIMESTAMP" else engine)
+    if to == "TIMESTAMP":
+        text = instant(call, text)
     # Spark's product of days and microseconds is checked, whatever the mode.
-    return call.sql(finite(call.texts[0], cast(local(call, 0), engine), engine), raises=to == "TIMESTAMP_NTZ")
+    return call.sql(finite(call.texts[0], text, engine), raises=to != "DATE")
 
 
 def _examples(*pairs: tuple[str, str]) -> tuple[Example, ...]:
@@ -324,9 +329,9 @@ EQUIVALENTS = (
         _to_string,
     ),
     _entry(
-        "a date to a timestamp without zone, and back; a timestamp in UTC to a date",
+        "a date to a timestamp without zone or in UTC, and back",
         "midnight; the day that it is in, also before 1970",
-        _examples(("DATE", "TIMESTAMP_NTZ"), ("TIMESTAMP_NTZ", "DATE"), ("TIMESTAMP", "DATE")),
+        _examples(("DATE", "TIMESTAMP_NTZ"), ("DATE", "TIMESTAMP"), ("TIMESTAMP_NTZ", "DATE"), ("TIMESTAMP", "DATE")),
         _date_and_timestamp,
     ),
 )

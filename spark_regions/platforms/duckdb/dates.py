@@ -5,7 +5,7 @@ Two values are infinite for DuckDB, the greatest and the second least: these rai
 
 from __future__ import annotations
 
-from spark_regions.platforms.duckdb.text import INTEGRAL_BOUNDS, cast, finite, local, within
+from spark_regions.platforms.duckdb.text import INTEGRAL_BOUNDS, cast, finite, instant, local, within
 from spark_regions.platforms.equivalents import Call, Equivalent, Example, Sql
 
 FAMILY = "dates"
@@ -57,7 +57,7 @@ def _truncate_time(call: Call) -> Sql:
     call.needs_types({"STRING"}, {"TIMESTAMP"})
     unit = call.literal(0).upper()
     call.needs(unit in UNITS, f"to {unit}")
-    first = f"make_timestamptz(epoch_us(date_trunc('{UNITS[unit]}', {local(call, 1)})))"
+    first = instant(call, f"date_trunc('{UNITS[unit]}', {local(call, 1)})")
     # What is before the first of all timestamps overflows in Spark.
     return call.sql(finite(call.texts[1], first, "TIMESTAMPTZ"), raises=True)
 

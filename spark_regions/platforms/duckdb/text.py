@@ -119,8 +119,13 @@ UTC = frozenset({"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z", "+00:00"})
 """Zones whose local time is that of the instant. Of others' rules Java and DuckDB may know different versions."""
 
 
+def _in_utc(call: Call) -> None:
+    zone = call.field("timeZoneId")
+    call.needs(zone in UTC, f"in {zone}")
+
+
 def local(call: Call, position: int) -> str:
-    """A timestamp without zone, or the time in its zone of one that is an instant.
+    """A date or timestamp without zone, or the time in its zone of one that is an instant.
 
     :raises Unproven: of an instant in another zone than UTC
     """
@@ -128,6 +133,14 @@ def local(call: Call, position: int) -> str:
     if call.types[position] != "TIMESTAMP":
         call.ignore("timeZoneId")
         return text
-    zone = call.field("timeZoneId")
-    call.needs(zone in UTC, f"in {zone}")
+    _in_utc(call)
     return f"make_timestamp(epoch_us({text}))"
+
+
+def instant(call: Call, text: str) -> str:
+    """The instant of a timestamp without zone.
+
+    :raises Unproven: in another zone than UTC
+    """
+    _in_utc(call)
+    return f"make_timestamptz(epoch_us({text}))"
