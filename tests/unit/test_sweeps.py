@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from builders import chain, plan, signature
 
-from spark_regions.decision.values import Appraisal, Decline, unmeasured
+from spark_regions.decision.values import Appraisal, Decline, StrategyInput, unmeasured
+from spark_regions.optimizer.strategies import markov
 from spark_regions.optimizer.strategies.ski_rental import lindy
 from spark_regions.optimizer.sweep import Last
 from spark_regions.planner import sweeps
@@ -72,3 +74,13 @@ def test_the_same_rows_with_other_values_are_no_use_to_the_last_iteration():
     assert last.had(signature("rows"))
     assert not last.had(signature("sales", ["k", "max(b)"]))
     assert not last.had(signature("others", ["k", "max(a)"]))
+
+
+@pytest.mark.parametrize(("gain", "stored"), [(-0.1, []), (None, [1])])
+def test_a_sweep_whose_stored_result_does_not_pay_stores_no_other(gain, stored):
+    tree = chain("sales", "orders")
+    found = replace(candidate(5, 3.0, 1.0), node=1, signature=tree.nodes[1].signature)
+    gains = {} if gain is None else {0: gain}
+    chosen = markov.choose(StrategyInput(tree, {}, gains, (found,), frozenset(tree.nodes)))
+    assert [each.node for each, _ in chosen.stores] == stored
+    assert ("NOT_WORTH_WRITING" in {each.code for each in chosen.declines}) is (gain is not None)

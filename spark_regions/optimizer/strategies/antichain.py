@@ -21,8 +21,10 @@ def best_antichain(given: StrategyInput, appraise: Appraise) -> Selection:
     """
     declines: dict[tuple[int, str | None], Decline] = {}
     stores: dict[int, tuple[MaterializationCandidate, Appraisal]] = {}
+    unread = {number for number in given.gains if not _pays(given, number)}
+    in_vain = given.plan.under(unread)
     for point in given.candidates:
-        appraisal = too_cheap(point) or appraise(point)
+        appraisal = too_cheap(point) or _stored_in_vain(point, in_vain) or appraise(point)
         if isinstance(appraisal, Decline):
             declines[(point.node, point.ref)] = appraisal
         elif point.node not in stores or appraisal.gain > stores[point.node][1].gain:
@@ -49,8 +51,9 @@ def best_antichain(given: StrategyInput, appraise: Appraise) -> Selection:
     for number in stores:
         if chosen.get(number) != "store":
             declines[(number, stores[number][0].ref)] = Decline(number, place.get(number, "NOT_CHOSEN"))
-    for number, gain in given.gains.items():
-        if number not in chosen and not _pays(given, number):
+    for number in unread:
+        if number not in chosen:
+            gain = given.gains[number]
             least = given.least_gains.get(number, gain)
             detail = f"{gain:.2f} s" + (f", at least {least:.2f} s" if gain >= MIN_BENEFIT_SECONDS else "")
             declines[(number, "load")] = Decline(number, "LOAD_NOT_CHEAPER", detail)
@@ -66,6 +69,16 @@ def _pays(given: StrategyInput, number: int) -> bool:
 def too_cheap(point: MaterializationCandidate) -> Decline | None:
     if point.benefit < MIN_BENEFIT_SECONDS:
         return Decline(point.node, "TOO_CHEAP", f"{point.recompute.value:.2f} s")
+    return None
+
+
+def _stored_in_vain(point: MaterializationCandidate, nodes: Collection[int]) -> Decline | None:
+    """Of a sweep, which would store one part of its iterations after the other, and read none of them.
+
+    :param nodes: at or below a stored result that does not pay
+    """
+    if point.iteration and point.node in nodes:
+        return Decline(point.node, "NOT_WORTH_WRITING", f"iteration {point.iteration}: what is stored does not pay")
     return None
 
 
