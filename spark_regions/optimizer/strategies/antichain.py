@@ -21,8 +21,8 @@ def best_antichain(given: StrategyInput, appraise: Appraise) -> Selection:
     """
     declines: dict[tuple[int, str | None], Decline] = {}
     stores: dict[int, tuple[MaterializationCandidate, Appraisal]] = {}
-    unread = {number for number in given.gains if not _pays(given, number)}
-    in_vain = given.plan.under(unread)
+    paying = {number: gain for number, gain in given.gains.items() if _pays(given, number)}
+    in_vain = given.plan.under(given.gains.keys() - paying.keys())
     for point in given.candidates:
         appraisal = too_cheap(point) or _stored_in_vain(point, in_vain) or appraise(point)
         if isinstance(appraisal, Decline):
@@ -36,7 +36,7 @@ def best_antichain(given: StrategyInput, appraise: Appraise) -> Selection:
             declines[(point.node, point.ref)] = Decline(
                 point.node, "NOT_CHOSEN", "another point of the node is preferred"
             )
-    chosen = _solve(given, stores)
+    chosen = _solve(given.plan, paying, stores)
     place = ancestry(given.plan, chosen)
     for key, refused in declines.items():
         # Under an action, nothing else about a point matters.
@@ -51,9 +51,8 @@ def best_antichain(given: StrategyInput, appraise: Appraise) -> Selection:
     for number in stores:
         if chosen.get(number) != "store":
             declines[(number, stores[number][0].ref)] = Decline(number, place.get(number, "NOT_CHOSEN"))
-    for number in unread:
-        if number not in chosen:
-            gain = given.gains[number]
+    for number, gain in given.gains.items():
+        if number not in chosen and number not in paying:
             least = given.least_gains.get(number, gain)
             detail = f"{gain:.2f} s" + (f", at least {least:.2f} s" if gain >= MIN_BENEFIT_SECONDS else "")
             declines[(number, "load")] = Decline(number, "LOAD_NOT_CHEAPER", detail)
@@ -90,9 +89,10 @@ def ancestry(plan: Plan, chosen: Collection[int]) -> dict[int, str]:
     return found
 
 
-def _solve(given: StrategyInput, stores: Mapping[int, tuple[MaterializationCandidate, Appraisal]]) -> dict[int, str]:
-    plan = given.plan
-    gains = {n: gain for n, gain in given.gains.items() if _pays(given, n)}
+def _solve(
+    plan: Plan, gains: Mapping[int, float], stores: Mapping[int, tuple[MaterializationCandidate, Appraisal]]
+) -> dict[int, str]:
+    """:param gains: of loads that pay"""
     chosen = dict.fromkeys(_antichain(plan, gains), "load")
     under_loads = plan.under(chosen)
     worth = {n: appraisal.gain for n, (_, appraisal) in stores.items() if n not in under_loads}

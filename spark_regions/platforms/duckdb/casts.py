@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from spark_regions.platforms.duckdb.arithmetic import most
+from spark_regions.platforms.duckdb.dates import MOMENTS
 from spark_regions.platforms.duckdb.text import (
     INTEGRAL_BOUNDS,
     beyond,
@@ -199,12 +200,9 @@ def _to_string(call: Call, given: str, to: str) -> Sql:
 
 
 def _date_and_timestamp(call: Call, given: str, to: str) -> Sql:
-    times = {"TIMESTAMP", "TIMESTAMP_NTZ"}
-    _takes(call, (given == "DATE" and to in times) or (given in times and to == "DATE"))
+    _takes(call, (given == "DATE" and to in MOMENTS) or (given in MOMENTS and to == "DATE"))
     engine = engine_type(to)
-    text = cast(local(call, 0), "TIMESTAMP" if to == "TIMESTAMP" else engine)
-    if to == "TIMESTAMP":
-        text = instant(call, text)
+    text = instant(call, cast(local(call, 0), "TIMESTAMP")) if to == "TIMESTAMP" else cast(local(call, 0), engine)
     # Spark's product of days and microseconds is checked, whatever the mode.
     return call.sql(finite(call.texts[0], text, engine), raises=to != "DATE")
 

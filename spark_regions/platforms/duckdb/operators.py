@@ -448,8 +448,6 @@ def _guards(making: Making, rows: Rows, condition: Expression, true: str, folder
         others = [child for child in each.children if not _reads(child)]
         for child in each.children:
             if child.kind == "AttributeReference" and child.type in FLOATING and others:
-                if child.fields["id"] not in names:
-                    raise Unproven("UNPROVEN_TYPE", "a filter by floating-point numbers")
                 name = names[child.fields["id"]]
                 if name in making.known.untold:
                     raise Unproven(UNTOLD, name)
@@ -457,7 +455,6 @@ def _guards(making: Making, rows: Rows, condition: Expression, true: str, folder
     return [
         unless(f"({' OR '.join(dict.fromkeys(some))}) AND {true}", f"{UNTOLD} {name}", "true", "BOOLEAN")
         for name, some in found.items()
-        if some
     ]
 
 
