@@ -572,6 +572,16 @@ CONFS: tuple[Conf, ...] = (
         minimum=1,
     ),
     Conf(
+        "spark.regions.control.countWait",
+        "time",
+        "5ms",
+        "startup",
+        "At a breakpoint that counts or sums up the rows of all tasks: how long one that has used up its share waits"
+        " for the others before what remains is shared out again.",
+        unit="ms",
+        minimum=0,
+    ),
+    Conf(
         "spark.regions.explain.format",
         "string",
         "text",
@@ -594,6 +604,18 @@ _BY_KEY = {name: conf for conf in CONFS for name in (conf.key, *conf.aliases)}
 def find(key: str) -> Conf | None:
     """The registered key, also by an older name."""
     return _BY_KEY.get(key)
+
+
+def value_of(name: str, settings: Mapping[str, str]) -> Value:
+    """What a registered key is set to, or its default.
+
+    >>> value_of("planner.deadline", {"spark.regions.planner.deadline": "5s"})
+    5000
+
+    :param name: without the prefix; keys of `settings` may have it
+    """
+    conf = _BY_KEY[PREFIX + name]
+    return conf.parse(settings.get(conf.key, settings.get(name, conf.default)))
 
 
 def closest(key: str) -> str | None:

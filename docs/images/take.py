@@ -86,11 +86,34 @@ def explored(spark: SparkSession, folder: Path) -> None:
     best.explore(bandwidth=[0.1, 0.5, 2.0])(smooth).choose(F.max("weight"), spark_regions.maximum)
 
 
+def stands(spark: SparkSession, folder: Path) -> None:
+    """A query that stands before a row of a breakpoint; it ends with the application."""
+    import threading
+
+    from pyspark.sql import functions as F
+
+    values = "cast(hash(id) % 2000 + 1995 AS int) AS followers", "sha2(string(id), 256) AS text"
+    rows = spark.range(0, 800_000, 1, 2).selectExpr(*values).localCheckpoint()  # without a path on the page
+    job = spark_regions.control(spark, "anna")
+    score = F.udf(lambda text: sum(map(int, text[:8], [16] * 8)), "int")
+    found = rows.where("text LIKE '%7%'").withColumn("score", score("text")).groupBy("score").agg(F.avg("followers"))
+    job.pause()
+    threading.Thread(target=found.collect, daemon=True).start()
+    while "Filter" not in {each.name for each in job.operators() if each.tasks}:
+        time.sleep(0.1)
+    job.break_when("Filter", "followers < 0")
+    job.break_when("ArrowEvalPython", "sum(followers) >= 500000000")
+    job.resume()
+    while not job.rows:
+        time.sleep(0.1)
+
+
 JOBS: dict[str, tuple[str, int, Callable[[SparkSession, Path], None]]] = {
     "demo": ("orders report", 2, orders_report),
     "tpcds-q14": ("tpcds q14", 3, tpcds_q14),
     "skew": ("skewed join", 1, skewed_join),
     "explore": ("kernels", 1, explored),
+    "running": ("followers", 1, stands),
 }
 """Name of the application, how often it runs (the last one is looked at), and what it does."""
 
@@ -102,7 +125,9 @@ def hold(job: str, folder: Path, port: str) -> None:
     name, _, work = JOBS[job]
     builder = SparkSession.builder.appName(name)
     confs = LAPTOP | plugin_confs(folder / f"store-{job}") | event_log_confs(folder / "logs") | PROMETHEUS
-    for key, value in (confs | {"spark.ui.enabled": "true", "spark.ui.port": port}).items():
+    more = {"spark.ui.enabled": "true", "spark.ui.port": port}
+    more["spark.regions.control.enabled"] = str(job == "running").lower()
+    for key, value in (confs | more).items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     work(spark, folder)
@@ -137,6 +162,8 @@ def held(job: str, folder: Path) -> Iterator[tuple[str, Served]]:
 
 def pages(job: str, ui: Served, prefix: str = "") -> dict[str, str]:
     """Picture to path: the pages of the tab, of the query that did most, and Spark's own of it."""
+    if job == "running":
+        return {"running": "/regions/running/"}
 
     def ended(facts: dict[str, Any]) -> bool:
         return bool(facts["executions"]) and all(each["status"] != "running" for each in facts["executions"])
@@ -161,6 +188,7 @@ KEPT = {
     "tpcds-q14": {page: f"regions-{page}-tpcds-q14.png" for page in ("query", "graph")},
     "skew": {"query": "regions-skew.png"},
     "explore": {"exploration": "regions-exploration.png"},
+    "running": {"running": "regions-running.png"},
 }
 """The pictures that the documentation shows, of the live applications."""
 

@@ -45,10 +45,7 @@ class StoreOptions:
         """As a query of a driver on this machine would have them."""
         from spark_regions.wire.messages import Confs
 
-        ttl = conf.find(f"{conf.PREFIX}recycle.ttl")
-        assert ttl is not None
-        seconds = ttl.parse(self.settings.get(ttl.key, ttl.default))
-        return Confs(max_bytes=self.max_bytes, ttl_seconds=float(seconds or 0))
+        return Confs(max_bytes=self.max_bytes, ttl_seconds=float(conf.value_of("recycle.ttl", self.settings) or 0))
 
     def prices(self) -> Prices:
         from spark_regions.costs.money import Prices
@@ -115,12 +112,10 @@ def _outside() -> dict[str, str]:
 
 
 def _location(settings: dict[str, str]) -> StoreOptions:
-    limit = conf.find(f"{conf.PREFIX}recycle.maxBytes")
-    assert limit is not None
     return StoreOptions(
         dir=settings.get(DIR) or str(Path.home() / ".spark_regions"),
         catalog=settings.get(CATALOG, ""),
         namespace=settings.get(NAMESPACE) or os.environ.get("SPARK_USER") or getpass.getuser(),
-        max_bytes=int(limit.parse(settings.get(limit.key, limit.default)) or 0),
+        max_bytes=int(conf.value_of("recycle.maxBytes", settings) or 0),
         settings=settings,
     )

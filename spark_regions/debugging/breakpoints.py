@@ -28,9 +28,6 @@ import msgspec
 from spark_regions.debugging.rows import Attempt
 from spark_regions.errors import ControlError
 
-TAU_SECONDS = 0.005
-"""How long to wait for the others once one stands; "a few milliseconds" were best (§7.6)."""
-
 MOST_IDLE = 2
 
 
@@ -102,11 +99,11 @@ class Principal:
 
     What remains is given to who stands, most of it to who stood first. Nobody is asked if no more workers than now
     could run.
+
+    :param tau_seconds: τ, how long to wait for the others once one stands; "a few milliseconds" were best (§7.6)
     """
 
-    def __init__(self, target: int, tau_seconds: float = TAU_SECONDS, summed: bool = False) -> None:
-        if not 0 <= tau_seconds < math.inf:
-            raise ControlError(f"Found tau_seconds={tau_seconds}, expected a number from 0. Hint: leave it out.")
+    def __init__(self, target: int, tau_seconds: float, summed: bool = False) -> None:
         self.tau_seconds = tau_seconds
         self.round, self.hit = 0, False
         self._target, self._summed = target, summed

@@ -33,9 +33,13 @@ def _command(asked: told.ControlCommand) -> AnyCommand:
 
 
 class Counting:
-    """Principals by the numbers of their breakpoints."""
+    """Principals by the numbers of their breakpoints.
 
-    def __init__(self) -> None:
+    :param tau_millis: see `Principal`
+    """
+
+    def __init__(self, tau_millis: float) -> None:
+        self._tau_seconds = tau_millis / 1000
         self._principals: dict[int, Principal] = {}
 
     def __call__(self, message: told.CountRows) -> told.CountOrders:
@@ -43,7 +47,7 @@ class Counting:
         :raises InvalidRequest: a breakpoint that this process does not know: its rows were counted by another one
         """
         if message.first:
-            self._principals[message.breakpoint] = Principal(message.target, summed=message.summed)
+            self._principals[message.breakpoint] = Principal(message.target, self._tau_seconds, message.summed)
         principal = self._principals.get(message.breakpoint)
         if principal is None:
             raise InvalidRequest(

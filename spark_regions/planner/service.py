@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec.structs import replace
 
 from spark_regions._version import __version__
+from spark_regions.conf import value_of
 from spark_regions.errors import CatalogBusy, CatalogCorrupt, CatalogNewer, InvalidRequest, StoreError
 from spark_regions.planner.control import Counting, controlled
 from spark_regions.platforms.installed import usable_engines
@@ -66,7 +67,7 @@ class Service:
         self._hello: tuple[str, str, str] = ("", "", "")
         self._lock = threading.RLock()
         self._details: Details | None = None
-        self._counting = Counting()
+        self._counting = Counting(float(value_of("control.countWait", self.confs) or 0))
         self._closing = threading.Event()
         self.over = threading.Event()
         self._opened = threading.Event()

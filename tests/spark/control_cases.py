@@ -11,7 +11,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from pyspark.sql.functions import udf
 from spark_regions import ControlError, RunningJob, control, param
 from spark_regions.cli.commands import commands
 from spark_regions.cli.debug import posted
-from tests.harness.control import CONTROLLED, ROWS, facts, kinds
+from tests.harness.control import CONTROLLED, ROWS, facts, held_at_start, kinds, started
 from tests.harness.session import counters, settle_writes, spark_session, status
 from tests.platforms.test_engine import until
 from tests.spark.test_platforms import apart
@@ -33,10 +33,6 @@ from tests.spark.test_platforms import apart
 pytestmark = pytest.mark.spark
 
 PAUSES = 4
-
-
-def started(pool: ThreadPoolExecutor, make: Callable[[], DataFrame]) -> Future[Any]:
-    return pool.submit(lambda: sorted(map(tuple, make().collect())))
 
 
 def rows_passed(job: RunningJob) -> int:
@@ -190,14 +186,6 @@ def filtered(session: SparkSession, folder: Path) -> DataFrame:
 
 
 ALL = [(sum(range(0, ROWS, 2)), ROWS // 2)]
-
-
-def held_at_start(job: RunningJob, pool: ThreadPoolExecutor, make: Callable[[], DataFrame], name: str) -> Future[Any]:
-    """A query that stands before its first row."""
-    job.pause()
-    running = started(pool, make)
-    until(lambda: any(each.name == name and each.tasks for each in job.operators()), 30)
-    return running
 
 
 def test_operators_of_a_paused_query(

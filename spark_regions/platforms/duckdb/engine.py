@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from spark_regions.conf import PREFIX, find
+from spark_regions.conf import value_of
 from spark_regions.platforms.duckdb.database import Database, Memory
 from spark_regions.platforms.duckdb.footers import ENGINE_TYPES, Failed, FileState, Footers, state
 from spark_regions.platforms.duckdb.source import source, with_tables
@@ -341,9 +341,7 @@ def _code(error: BaseException) -> str:
 
 def _bytes(confs: Mapping[str, str], name: str) -> int | None:
     """A size of the configuration, None where it is left to us."""
-    conf = find(PREFIX + name)
-    assert conf is not None
-    value = conf.parse(confs.get(conf.key, confs.get(name, conf.default)))
+    value = value_of(name, confs)
     return None if value is None else int(value)
 
 

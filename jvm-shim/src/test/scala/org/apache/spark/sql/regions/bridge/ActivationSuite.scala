@@ -59,6 +59,7 @@ class ActivationSuite extends munit.FunSuite {
         "enabled",
         "control.enabled",
         "control.pauseTimeout",
+        "control.countWait",
         "planner.python",
         "planner.deadline",
         "planner.startupDeadline",
