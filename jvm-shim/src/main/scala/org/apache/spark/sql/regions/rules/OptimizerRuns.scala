@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.QueryPlanningTracker
 import org.apache.spark.sql.catalyst.optimizer.Optimizer
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.RuleExecutor
-import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.classic.{Dataset, SparkSession}
 import org.apache.spark.sql.execution.{CacheManager, QueryExecution}
 
 /** What the optimizer is running for on this thread: a query, ourselves, or somebody who only looks at the result. */
@@ -72,8 +72,13 @@ object OptimizerRuns {
     caller == query || caller.startsWith(subqueries) && ofQuery(above)
   }
 
-  /** Whether what is optimized on this thread is a plan that Spark's cache is to hold. */
-  def ofCache: Boolean = walker.walk[Boolean](_.anyMatch(_.getClassName == cache))
+  /**
+   * Whether what is optimized on this thread is a plan whose rows outlive the query, in Spark's cache, as a checkpoint or as an RDD. They
+   * serve their next uses, and a limit among these takes the first of them.
+   */
+  def ofHeldRows: Boolean = walker.walk[Boolean](_.anyMatch { frame =>
+    frame.getClassName == cache || frame.getClassName == dataset && holding.contains(frame.getMethodName)
+  })
 
   private val walker = StackWalker.getInstance()
   private val executor = classOf[RuleExecutor[_]].getName
@@ -81,4 +86,6 @@ object OptimizerRuns {
   private val subqueries = s"${classOf[Optimizer].getName}$$OptimizeSubqueries$$"
   private val query = classOf[QueryExecution].getName
   private val cache = classOf[CacheManager].getName
+  private val dataset = classOf[Dataset[_]].getName
+  private val holding = Set("checkpoint", "javaToPython")
 }

@@ -17,8 +17,13 @@ import org.apache.spark.sql.regions.exec.{Arranged, Layout, MaterializedRead, St
  *
  * @param engine whether another engine may compute parts of what is the whole query then, in an order of its own; asked late, as
  *   that is known once the planner has answered
+ * @param held whether later queries may read the rows from where this one leaves them in memory, as those of a cache
  */
-private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan, engine: => Boolean = false) {
+private[rules] final class RowOrder(
+    session: SparkSession,
+    signed: SignedPlan,
+    engine: => Boolean = false,
+    held: => Boolean = false) {
   val any: Boolean = RowOrder.any(session)
 
   private lazy val parents: Map[Int, SignedNode] = signed.nodes.flatMap(node => node.children.map(_ -> node)).toMap
@@ -227,10 +232,15 @@ private[rules] final class RowOrder(session: SparkSession, signed: SignedPlan, e
    */
   def unread(node: SignedNode): Boolean = any || hiding(node).isDefined || handedOn(node)
 
-  /** Whether each operator above gives for the same rows the same rows, up to the query's own. A list of those that are known to. */
+  private lazy val seenLater: Boolean = held
+
+  /**
+   * Whether each operator above gives for the same rows the same rows, up to the query's own, and nobody sees the order of those but who
+   * asked for them. A list of those that are known to.
+   */
   @annotation.tailrec
   private def handedOn(node: SignedNode): Boolean = parents.get(node.id) match {
-    case None => true
+    case None => !seenLater
     case Some(parent) =>
       parent.plan match {
         case _: DataWritingCommand | _: WriteFiles => handedOn(parent)

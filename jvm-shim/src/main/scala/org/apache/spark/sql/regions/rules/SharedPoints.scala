@@ -90,8 +90,7 @@ private[rules] final class SharedPoints(
 
   private lazy val repeated = {
     val firstUse = session.sessionState.conf.getConf(RegionsConf.recycleFirstUseOverhead) > 0
-    // What Spark's cache will hold serves its next uses.
-    if (frames.isEmpty || OptimizerRuns.ofCache) Nil else SharedDataFrames.repeated(frames, firstUse)
+    if (frames.isEmpty || OptimizerRuns.ofHeldRows) Nil else SharedDataFrames.repeated(frames, firstUse)
   }
 
   /** One for each of the topmost nodes that a filter moved through which changed. */
