@@ -97,28 +97,28 @@ class TeeSuite extends ExecSuite {
   }
 
   test("writing may take its share, and beside it what the query saves otherwise") {
-    val many = spark.range(0, 600000, 1, 1).select(col("id"), sha2(col("id").cast("string"), 512).as("s"))
+    val many = spark.range(0, 2000000, 1, 1).select(col("id"), sha2(col("id").cast("string"), 512).as("s"))
     def stored(spareSeconds: Double): Store = {
       val store = newStore(2, maxOverhead = Some(1e-6), spareSeconds = spareSeconds)
-      assertEquals(tee(many, store).count(), 600000L)
+      assertEquals(tee(many, store).count(), 2000000L)
       store
     }
     assertEquals(stored(0).abandoned().code, "NOT_WORTH_WRITING")
-    assertEquals(stored(600).committed().rows, 600000L)
+    assertEquals(stored(600).committed().rows, 2000000L)
   }
 
   test("its share is that of all tasks: each of many short ones writes less than is always allowed") {
     val tasks = 60
-    val many = spark.range(0, 1500000, 1, tasks).select(col("id"), sha2(col("id").cast("string"), 512).as("s"))
+    val many = spark.range(0, 4000000, 1, tasks).select(col("id"), sha2(col("id").cast("string"), 512).as("s"))
     def stored(maxOverhead: Double): Store = {
       val store = newStore(2, maxOverhead = Some(maxOverhead))
-      assertEquals(tee(many, store).count(), 1500000L)
+      assertEquals(tee(many, store).count(), 4000000L)
       store
     }
     val refusal = stored(1e-6).abandoned()
     assertEquals(refusal.code, "NOT_WORTH_WRITING")
     assert(refusal.detail.endsWith(s"of $tasks tasks"), refusal.detail)
-    assertEquals(stored(100).committed().rows, 1500000L)
+    assertEquals(stored(100).committed().rows, 4000000L)
   }
 
   test("a subplan with it and one without are the same to Spark") {
