@@ -48,12 +48,10 @@ def advise(location: StoreOptions, as_json: bool, max_bytes: str | None, exact: 
 def _budget(location: StoreOptions, text: str | None) -> int:
     from spark_regions import conf
 
-    known = conf.find(f"{conf.PREFIX}recycle.maxBytes")
-    assert known is not None
     if text is None:
         return location.max_bytes
     try:
-        return int(known.parse(text) or 0)
+        return int(conf.value_of("recycle.maxBytes", {"recycle.maxBytes": text}) or 0)
     except ValueError as error:
         raise click.BadParameter(f"found {text!r}, expected {error}", param_hint="--max-bytes") from error
 

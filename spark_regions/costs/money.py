@@ -68,12 +68,10 @@ NO_PRICES = Prices()
 
 
 def _price(settings: Mapping[str, str], name: str) -> float:
-    known = conf.find(f"{conf.PREFIX}price.{name}")
-    assert known is not None
-    text = settings.get(known.key, known.default)
     try:
-        return float(known.parse(text) or 0.0)
+        return float(conf.value_of(f"price.{name}", settings) or 0.0)
     except ValueError as error:
+        key = f"{conf.PREFIX}price.{name}"
         raise ConfError(
-            f"{known.key}: found {text!r}, expected {error}. Hint: leave it out where it costs nothing."
+            f"{key}: found {settings[key]!r}, expected {error}. Hint: leave it out where it costs nothing."
         ) from error

@@ -33,13 +33,10 @@ def _command(asked: told.ControlCommand) -> AnyCommand:
 
 
 class Counting:
-    """Principals by the numbers of their breakpoints.
+    """Principals by the numbers of their breakpoints."""
 
-    :param tau_millis: see `Principal`
-    """
-
-    def __init__(self, tau_millis: float) -> None:
-        self._tau_seconds = tau_millis / 1000
+    def __init__(self, tau_seconds: float) -> None:
+        self._tau_seconds = tau_seconds
         self._principals: dict[int, Principal] = {}
 
     def __call__(self, message: told.CountRows) -> told.CountOrders:

@@ -67,7 +67,7 @@ class Service:
         self._hello: tuple[str, str, str] = ("", "", "")
         self._lock = threading.RLock()
         self._details: Details | None = None
-        self._counting = Counting(float(value_of("control.countWait", self.confs) or 0))
+        self._counting = Counting(float(value_of("control.countWait", self.confs) or 0) / 1000)
         self._closing = threading.Event()
         self.over = threading.Event()
         self._opened = threading.Event()

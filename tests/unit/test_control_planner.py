@@ -44,7 +44,7 @@ def test_all_commands_or_none(command: ControlCommand, found: str) -> None:
 
 
 def test_shares_of_a_count() -> None:
-    counting = Counting(5)
+    counting = Counting(0.005)
 
     def told(
         first: bool, event: str, attempt: TaskAttempt | None, round_: int = 0, produced: int = 0
@@ -59,4 +59,4 @@ def test_shares_of_a_count() -> None:
     assert told(False, "reported", FIRST, 2, 3) == (CountOrder("target", 10, 3, 1),)
     assert told(False, "reported", FIRST, 3, 1) == (CountOrder("hit", amount=10),)
     with pytest.raises(InvalidRequest, match="expected one that was counted from its start"):
-        Counting(5)(CountRows(3, 10, False, "joined", FIRST))
+        Counting(0.005)(CountRows(3, 10, False, "joined", FIRST))

@@ -76,9 +76,10 @@ object OptimizerRuns {
    * Whether what is optimized on this thread is a plan whose rows outlive the query, in Spark's cache, as a checkpoint or as an RDD. They
    * serve their next uses, and a limit among these takes the first of them.
    */
-  def ofHeldRows: Boolean = walker.walk[Boolean](_.anyMatch { frame =>
-    frame.getClassName == cache || frame.getClassName == dataset && holding.contains(frame.getMethodName)
-  })
+  def ofHeldRows: Boolean = walker.walk[Boolean](
+    _.anyMatch { frame =>
+      frame.getClassName == cache || frame.getClassName == dataset && holding.contains(frame.getMethodName)
+    })
 
   private val walker = StackWalker.getInstance()
   private val executor = classOf[RuleExecutor[_]].getName
