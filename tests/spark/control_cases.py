@@ -431,10 +431,11 @@ def replaced_midway(
     until(lambda: job.paused, 30)
     meanwhile()
     job.resume()
+    rows = running.result(timeout=60)
     found: dict[str, list[int]] = {}
     for each in job.changes[before:]:
         found.setdefault(each["name"], []).append(each["row"])
-    return running.result(timeout=60), found
+    return rows, found
 
 
 @pytest.mark.parametrize("arrow", [False, True])
