@@ -140,7 +140,7 @@ def changed_midway(
         if lost:
             lose()
         job.resume()
-        until(lambda: any(each.name == "ShuffleRead" and each.tasks for each in job.operators()), 60)
+        until(lambda: running.done() or any(each.name == "ShuffleRead" and each.tasks for each in job.operators()), 60)
         job.pause(20)
         if lost:
             lose()
