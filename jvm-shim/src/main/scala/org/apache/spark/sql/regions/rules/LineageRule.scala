@@ -96,7 +96,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
     // Before the plan is rewritten: the nodes above a load or a store are copies, which take the marks along.
     runtime.queries.register(query, signed, Nil, Nil)
     val order = notes.lap("order") {
-      val order = new RowOrder(session, signed, runtime.hasEngine(conf), !subquery && OptimizerRuns.ofHeldRows)
+      val order = new RowOrder(session, signed, runtime.hasEngine(conf), !subquery && OptimizerRuns.ofRowsSeenLater)
       order.mark()
       order
     }

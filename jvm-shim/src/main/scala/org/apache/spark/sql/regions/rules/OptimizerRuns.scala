@@ -72,14 +72,15 @@ object OptimizerRuns {
     caller == query || caller.startsWith(subqueries) && ofQuery(above)
   }
 
-  /**
-   * Whether what is optimized on this thread is a plan whose rows outlive the query, in Spark's cache, as a checkpoint or as an RDD. They
-   * serve their next uses, and a limit among these takes the first of them.
-   */
-  def ofHeldRows: Boolean = walker.walk[Boolean](
-    _.anyMatch { frame =>
-      frame.getClassName == cache || frame.getClassName == dataset && holding.contains(frame.getMethodName)
-    })
+  /** Whether what is optimized on this thread is a plan whose rows Spark is to hold, in its cache or as a checkpoint. */
+  def ofHeldRows: Boolean = holding(checkpoint)
+
+  /** Whether it is that, or an RDD: what is asked for later sees the order of the rows. */
+  def ofRowsSeenLater: Boolean = holding(checkpoint, "javaToPython")
+
+  private def holding(methods: String*): Boolean = walker.walk[Boolean](
+    _.anyMatch(frame =>
+      frame.getClassName == cache || frame.getClassName == dataset && methods.contains(frame.getMethodName)))
 
   private val walker = StackWalker.getInstance()
   private val executor = classOf[RuleExecutor[_]].getName
@@ -88,5 +89,5 @@ object OptimizerRuns {
   private val query = classOf[QueryExecution].getName
   private val cache = classOf[CacheManager].getName
   private val dataset = classOf[Dataset[_]].getName
-  private val holding = Set("checkpoint", "javaToPython")
+  private val checkpoint = "checkpoint"
 }

@@ -90,6 +90,7 @@ private[rules] final class SharedPoints(
 
   private lazy val repeated = {
     val firstUse = session.sessionState.conf.getConf(RegionsConf.recycleFirstUseOverhead) > 0
+    // What Spark will hold serves its next uses.
     if (frames.isEmpty || OptimizerRuns.ofHeldRows) Nil else SharedDataFrames.repeated(frames, firstUse)
   }
 
