@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
 
-from tests.harness.session import committed, decisions, sibling
+from tests.harness.session import NewDecisions, committed, decisions, sibling
 from tests.spark.test_same_rows import OFF
 from tests.tpc.rows import difference, outcome
 
@@ -64,17 +64,17 @@ def reasons(session: SparkSession, kind: str) -> list[object]:
     return [decision["code"] for decision in decisions(session) if decision["kind"] == kind]
 
 
-def held_stores(session: SparkSession) -> int:
+def held_stores(new: NewDecisions) -> int:
     """How many DataFrames were stored since they are held; the rows at the top of a query are stored besides."""
-    return reasons(session, "store").count("HELD")
+    return [row["code"] for row in new() if row["kind"] == "store"].count("HELD")
 
 
 def test_the_second_query_over_a_held_frame_reads_what_the_first_one_left(on: SparkSession, folder: str) -> None:
     held = matched(on, folder)
-    start, before = committed(on), held_stores(on)
+    start, new = committed(on), NewDecisions(on)
     first = outcome(by_key(held))
     between = committed(on)
-    assert held_stores(on) == before + 1
+    assert held_stores(new) == 1
     second = outcome(heads(held))
     end = committed(on)
     assert (between - start).stores == 2
@@ -86,14 +86,14 @@ def test_the_second_query_over_a_held_frame_reads_what_the_first_one_left(on: Sp
 
 
 def test_a_frame_that_nobody_holds_waits_for_its_second_use(on: SparkSession, folder: str) -> None:
-    before = held_stores(on)
+    new = NewDecisions(on)
     result = by_key(matched(on, folder))
     # The gateway's objects are cyclic garbage, and are freed up to a second after Python's collector found them.
     gc.collect()
     time.sleep(1.5)
     assert len(result.collect()) == 1000
     committed(on)
-    assert held_stores(on) == before
+    assert held_stores(new) == 0
     assert reasons(on, "store")[-1] == "SMALL_RESULT"
 
 
@@ -119,7 +119,7 @@ def test_what_the_program_caches_is_not_stored_at_its_first_use(
     on: SparkSession, spark: SparkSession, folder: str, cached: bool
 ) -> None:
     held = matched(on, folder)
-    before = held_stores(on)
+    new = NewDecisions(on)
     if cached:
         held.persist()
     try:
@@ -127,7 +127,7 @@ def test_what_the_program_caches_is_not_stored_at_its_first_use(
     finally:
         held.unpersist(blocking=True)
     committed(on)
-    assert held_stores(on) == before + (not cached)
+    assert held_stores(new) == (not cached)
     plain = matched(sibling(spark, OFF), folder)
     assert difference(outcome(by_key(plain)), found[0]) is None
     assert difference(outcome(heads(plain)), found[1]) is None
@@ -147,10 +147,10 @@ def test_a_python_function_that_the_query_does_not_need_is_not_called_for_it(on:
         return value + 1
 
     held = matched(on, folder).withColumn("more", slow("id"))
-    before = held_stores(on)
+    new = NewDecisions(on)
     assert len(by_key(held).collect()) == 1000
     committed(on)
-    assert held_stores(on) == before
+    assert held_stores(new) == 0
     assert len(held.groupBy("k").agg(F.max("more").alias("more")).collect()) == 1000
 
 

@@ -39,9 +39,8 @@ def choose(given):
 def job(store: str, data: str, strategy: str) -> None:
     """Two queries, four times each."""
     with spark_session(Path(store)) as spark:
-        session = sibling(
-            spark, {"spark.regions.recycle.strategy": strategy, "spark.regions.workflow.enabled": "false"}
-        )
+        own = {"spark.regions.workflow.enabled": "false", "spark.regions.recycle.firstUseOverhead": "0"}
+        session = sibling(spark, {"spark.regions.recycle.strategy": strategy} | own)
         session.read.parquet(data).createOrReplaceTempView("t")
         plain = sibling(spark, {"spark.regions.recycle.strategy": "off"})
         plain.read.parquet(data).createOrReplaceTempView("t")
@@ -86,7 +85,7 @@ def ran(strategy: str, data: str, folder: Path) -> tuple[int, int, list[str], st
 @pytest.mark.parametrize(
     ("strategy", "reasons"),
     [
-        ("markov", {"SMALL_RESULT"}),
+        ("markov", {"SKI_RENTAL"}),
         ("maxbenefit", {"BENEFIT"}),
         ("latest", {"LATEST"}),
         ("mine", {"MINE"}),
