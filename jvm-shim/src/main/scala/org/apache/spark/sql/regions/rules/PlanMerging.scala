@@ -82,12 +82,13 @@ private[rules] object PlanMerging {
     MergedPlan(plan, attributes, child.extent, grouped)
   }
 
-  /** One that needs sorted rows would make the others sort theirs. */
+  /** One that needs sorted rows would make the others sort theirs. Those in Python are planned apart, and have no buffers. */
   private def hashed(plan: Aggregate): Boolean = {
-    val buffers = plan.aggregateExpressions.flatMap(
-      _.collect {
-        case call: aggregate.AggregateExpression => call.aggregateFunction
-      }).flatMap(_.aggBufferAttributes)
+    val calls = plan.aggregateExpressions.flatMap(_.collect { case call: aggregate.AggregateExpression => call })
+    val buffers = calls.map(_.aggregateFunction).flatMap {
+      case python: PythonUDAF => Refused("SHAPES_DIFFER", s"${python.name} of groups in Python")
+      case function => function.aggBufferAttributes
+    }
     Aggregate.supportsHashAggregate(buffers, plan.groupingExpressions)
   }
 
@@ -103,12 +104,11 @@ private[rules] object PlanMerging {
     val attributes = plans.zipWithIndex.map { case (plan, i) => named.add(plan.windowExpressions, i) }
     named.check()
     val first = plans.head
-    val spec = specs.head
     MergedPlan(
       first.copy(
         windowExpressions = named.list,
-        partitionSpec = spec.take(first.partitionSpec.size),
-        orderSpec = spec.drop(first.partitionSpec.size).map(_.asInstanceOf[SortOrder]),
+        partitionSpec = specs.head.take(first.partitionSpec.size),
+        orderSpec = specs.head.drop(first.partitionSpec.size).map(_.asInstanceOf[SortOrder]),
         child = child.plan
       ),
       child.attributes.zip(attributes).map { case (below, own) => below ++ own },
