@@ -383,7 +383,7 @@ def branch(x):
     return spark.range(x)
 
 def score(found):
-    print("scoring", flush=True)
+    print("scoring\\n", end="", flush=True)
     return float(found.count())
 
 best = sr.explore(x=[1, 2, 3, 4])(branch).choose(score, sr.maximum)  # at most two at once
