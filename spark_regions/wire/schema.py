@@ -14,7 +14,7 @@ FILE = Path(__file__).with_name("schema.json")
 
 
 def schema() -> dict[str, Any]:
-    """Each record as JSON Schema, without docstrings: msgspec's versions differ there; unions; what answers a request."""
+    """Each record as JSON Schema, without docstrings: msgspec's versions differ there; unions; which answers which."""
     unions = {
         "Request": messages.Request,
         "Event": messages.Event,
