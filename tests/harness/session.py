@@ -103,6 +103,17 @@ class NewDecisions:
         return [row for row in decisions(self._spark) if int(str(row["query"])) > self._before]
 
 
+class Fallbacks:
+    """Why queries that were decided since this was made fell back."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark, self._new = spark, NewDecisions(spark)
+
+    def __call__(self) -> list[object]:
+        settle(self._spark)
+        return [each["code"] for each in self._new() if each["kind"] == "fallback"]
+
+
 def settle(spark: SparkSession) -> None:
     """Wait until every listener has seen what happened so far: stores are counted there."""
     spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()

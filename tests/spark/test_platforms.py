@@ -28,6 +28,7 @@ import spark_regions
 from tests.harness.processes import ROOT
 from tests.harness.session import (
     ENGINE,
+    Fallbacks,
     NewDecisions,
     committed,
     decisions,
@@ -113,21 +114,16 @@ def routed(spark: SparkSession, folder: Path) -> SparkSession:
     return session_of(spark, folder, ROUTED)
 
 
-def fallbacks(spark: SparkSession) -> list[object]:
-    settle(spark)
-    return [each["code"] for each in decisions(spark) if each["kind"] == "fallback"]
-
-
 @pytest.mark.parametrize("adaptive", ["true", "false"])
 @pytest.mark.parametrize("name", QUERIES)
 def test_same_rows(spark: SparkSession, folder: Path, plain: SparkSession, name: str, adaptive: str) -> None:
     session = session_of(spark, folder, ROUTED | {"spark.sql.adaptive.enabled": adaptive})
     expected = outcome(plain.sql(QUERIES[name]))
-    before, failed = routes(spark), fallbacks(spark)
+    before, fallbacks = routes(spark), Fallbacks(spark)
     found = outcome(session.sql(QUERIES[name]))
     assert difference(expected, found) is None
     assert routes(spark) > before, "vacuous: nothing ran on the engine"
-    assert fallbacks(spark) == failed, "vacuous: Spark ran it after all"
+    assert fallbacks() == [], "vacuous: Spark ran it after all"
 
 
 @pytest.mark.parametrize(
@@ -191,7 +187,7 @@ def test_instants_as_spark_writes_them(
     rows.coalesce(1).write.parquet(place)
     (file,) = Path(place).glob("*.parquet")
     assert pq.read_schema(file).field("at").type == pa.timestamp("ns"), "vacuous: not INT96"
-    before, failed = routes(spark), len(fallbacks(spark))
+    before, fallbacks = routes(spark), Fallbacks(spark)
     both = [
         outcome(
             each.read.parquet(place)
@@ -203,7 +199,7 @@ def test_instants_as_spark_writes_them(
         for each in (plain, routed)
     ]
     assert difference(*both) is None and len(both[0].rows) == len(MOMENTS) - 1
-    assert (routes(spark) > before, fallbacks(spark)[failed:]) == (True, fallback)
+    assert (routes(spark) > before, fallbacks()) == (True, fallback)
 
 
 def test_a_limit_without_an_order_is_left_to_spark(
@@ -238,11 +234,11 @@ def test_what_sees_the_order_of_rows_above_a_part_is_left_to_spark(
 def test_rows_with_equal_keys_are_sparks(
     spark: SparkSession, plain: SparkSession, routed: SparkSession, text: str
 ) -> None:
-    before, failed = routes(spark), len(fallbacks(spark))
+    before, fallbacks = routes(spark), Fallbacks(spark)
     assert routed.sql(text).collect() == plain.sql(text).collect()
-    assert (routes(spark) - before, fallbacks(spark)[failed:]) == (1, ["TIED"])
+    assert (routes(spark) - before, fallbacks()) == (1, ["TIED"])
     assert routed.sql(text).collect() == plain.sql(text).collect()
-    assert fallbacks(spark)[failed:] == ["TIED"], "it is not tried again"
+    assert fallbacks() == ["TIED"], "it is not tried again"
 
 
 @pytest.mark.parametrize(
@@ -269,11 +265,11 @@ def test_rows_that_spark_loses_by_the_statistics_of_files_are_sparks(
         session.read.parquet(str(file)).createOrReplaceTempView(name)
         session.sql(f"SELECT id, {name} AS x FROM {name}").createOrReplaceTempView("number")
     text = f"SELECT id, count(*) AS n FROM {name} WHERE {condition.format(name)} GROUP BY id"
-    before, failed = routes(spark), len(fallbacks(spark))
+    before, fallbacks = routes(spark), Fallbacks(spark)
     expected = outcome(plain.sql(text))
     for _ in range(2):
         assert difference(expected, outcome(routed.sql(text))) is None
-    assert fallbacks(spark)[failed:] == [code] * (code is not None), "once, and not again"
+    assert fallbacks() == [code] * (code is not None), "once, and not again"
     assert routes(spark) > before, "vacuous: nothing ran on the engine"
 
 
@@ -286,9 +282,9 @@ def test_plain_spark_loses_rows_by_the_statistics_of_files(plain: SparkSession, 
 
 def test_equal_rows_may_change_places(spark: SparkSession, plain: SparkSession, routed: SparkSession) -> None:
     text = "SELECT k FROM (SELECT k, name FROM names WHERE name < 'd') ORDER BY k + 0 LIMIT 4"
-    before, failed = routes(spark), len(fallbacks(spark))
+    before, fallbacks = routes(spark), Fallbacks(spark)
     assert routed.sql(text).collect() == plain.sql(text).collect()
-    assert (routes(spark) - before, len(fallbacks(spark))) == (1, failed)
+    assert (routes(spark) - before, fallbacks()) == (1, [])
 
 
 def test_every_way_to_ask_for_the_rows(plain: SparkSession, routed: SparkSession, spark: SparkSession) -> None:
@@ -406,9 +402,9 @@ def test_beyond_a_limit_spark_runs_in_the_same_query(
 ) -> None:
     session = session_of(spark, folder, ROUTED | {f"spark.regions.platforms.{conf}": value})
     text = "SELECT k, count(DISTINCT text) AS n FROM facts GROUP BY k"
-    failed = len(fallbacks(spark))
+    fallbacks = Fallbacks(spark)
     assert difference(outcome(plain.sql(text)), outcome(session.sql(text))) is None
-    assert set(fallbacks(spark)[failed:]) <= codes
+    assert set(fallbacks()) <= codes
 
 
 def test_parts_of_a_dataframe_that_is_stored_are_computed_by_the_engine(
@@ -430,7 +426,7 @@ def test_parts_of_a_dataframe_that_is_stored_are_computed_by_the_engine(
         lambda frame: frame.where("price > 7").groupBy("loud").agg(F.sum("price"), F.max("day")),
         lambda frame: frame.groupBy("name", "loud").agg(F.max("v")),
     ]
-    ours, plains, failed = lines(session), lines(plain), fallbacks(spark)
+    ours, plains, fallbacks = lines(session), lines(plain), Fallbacks(spark)
     seen = []
     for query in asked:
         new = NewDecisions(spark)
@@ -442,7 +438,7 @@ def test_parts_of_a_dataframe_that_is_stored_are_computed_by_the_engine(
     assert ("route", "Join") in seen[0]
     assert any({("route", "Join"), ("store", "Project")} <= each for each in seen[:2])
     assert all(("load", "Project") in each for each in seen[2:])
-    assert fallbacks(spark) == failed
+    assert fallbacks() == []
 
 
 def test_inputs_above_the_limit_are_not_given_to_the_engine(spark: SparkSession, folder: Path) -> None:
@@ -483,11 +479,11 @@ CANCELS: dict[str, Callable[[SparkSession], object]] = {
 def test_a_query_that_is_cancelled_ends(spark: SparkSession, routed: SparkSession, how: str) -> None:
     """Whoever cancels jobs, once: while the engine works there is one that waits for it."""
     context = routed.sparkContext
+    fallbacks = Fallbacks(spark)
     frame = routed.sql(HEAVY)
     plan = str(frame._jdf.queryExecution().executedPlan())
     assert "EngineScan" in plan, plan
     assert "Join" not in plan, plan
-    failed = fallbacks(spark)
 
     def run() -> object:
         context.setJobGroup("heavy", "")
@@ -508,7 +504,7 @@ def test_a_query_that_is_cancelled_ends(spark: SparkSession, routed: SparkSessio
         finally:
             context.cancelAllJobs()
     assert not busy(engine), "the statement goes on"
-    assert fallbacks(spark) == failed, "vacuous: Spark ran it"
+    assert fallbacks() == [], "vacuous: Spark ran it"
 
 
 def engines(session: SparkSession) -> list[int]:
@@ -584,19 +580,20 @@ def hang(folder: str) -> None:
         def rows(function: Callable[[str], Column]) -> list[object]:
             return sorted(alone.read.parquet(data).groupBy("k").agg(function("id").alias("v")).collect())
 
+        fallbacks = Fallbacks(alone)
         expected = rows(F.sum)
         (first,) = engines(alone)
         os.kill(first, signal.SIGSTOP)
         began = time.monotonic()
         assert rows(F.sum) == expected
         assert 1 < time.monotonic() - began < 20
-        assert fallbacks(alone) == ["DEADLINE"]
+        assert fallbacks() == ["DEADLINE"]
         assert rows(F.sum) == expected
         asked = NewDecisions(alone)
         assert rows(F.sum) == expected
         assert ("decline", "DEADLINE") in {(each["kind"], each["code"]) for each in asked()}
         assert len(rows(F.max)) == 7, "another part is for the engine, which is started again"
-        assert fallbacks(alone) == ["DEADLINE"]
+        assert fallbacks() == ["DEADLINE"]
         assert set(engines(alone)).isdisjoint({first})
     print("it was given up")
 

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from tests.harness.session import NewDecisions, committed, settle, sibling
+from tests.harness.session import Fallbacks, NewDecisions, committed, sibling
 from tests.spark.test_first_use import ANY, matched, reasons
 from tests.spark.test_same_rows import OFF
 from tests.tpc.rows import difference, outcome
@@ -81,17 +81,6 @@ def stored(spark: SparkSession, folder: str) -> DataFrame:
 @pytest.fixture(scope="module")
 def plain(spark: SparkSession, folder: str) -> DataFrame:
     return matched(sibling(spark, OFF), folder)
-
-
-class Fallbacks:
-    """Why queries fell back since this was made."""
-
-    def __init__(self, spark: SparkSession) -> None:
-        self._spark, self._new = spark, NewDecisions(spark)
-
-    def __call__(self) -> list[object]:
-        settle(self._spark)
-        return [each["code"] for each in self._new() if each["kind"] == "fallback"]
 
 
 @pytest.mark.parametrize("name", DETERMINED)
