@@ -126,7 +126,7 @@ _DECIDING = {
     "DIFFERS": "A query that was run both ways gave other rows than plain Spark: switched off until it is lifted",
     "DISAPPOINTED": "Computing it once has made the query no faster",
     "COMPARED": "One run apart, to compare runs in which it was computed once",
-    "MAY_FAIL": "The expression may fail on rows that only another place of the query has",
+    "MAY_FAIL": "The expression may fail on rows that only plain Spark, or only another place, evaluates it on",
     "SHAPES_DIFFER": "The subplans cannot be merged into one",
     "NOT_PARTITIONABLE": "No column of the shared subplan can be hashed",
     "OBSERVE_ONLY": "The mode is observe",

@@ -83,12 +83,14 @@ trait SignedPlan {
    *
    * @param stored column digest of each of `source`'s attributes
    * @param storedConjuncts conjuncts that `source` has already applied
+   * @param narrowed whether it lacks further rows, which conjuncts of the node that compare one value leave out
    */
   def over(
       node: SignedNode,
       source: LogicalPlan,
       stored: Seq[(String, Attribute)],
-      storedConjuncts: Set[String]): Either[Refusal, LogicalPlan]
+      storedConjuncts: Set[String],
+      narrowed: Boolean = false): Either[Refusal, LogicalPlan]
 }
 
 object Tags {

@@ -221,7 +221,7 @@ private[rules] class ExpressionDigest(
       case (plain, dataType) => ValueDigest(plain, dataType)
     }
     val digest = Digest("Literal", ValueDigest.typeKey(literal.dataType), value)
-    definitions.add(digest, Definition(Nil, _ => literal, _ => digest))
+    definitions.add(digest, Definition(Nil, _ => literal, _ => digest, total = true))
     digest
   }
 
@@ -287,9 +287,10 @@ private[rules] class ExpressionDigest(
             val by = at(inputs)
             expression.transform { case attribute: AttributeReference => by.getOrElse(attribute.exprId, attribute) }
           },
-          inputs => new ExpressionDigest(context, at(inputs).get, special)(expression)
+          inputs => new ExpressionDigest(context, at(inputs).get, special)(expression),
+          total = false
         )
-      case scalar: ScalarSubquery => Definition(Nil, _ => scalar, _ => digest)
+      case scalar: ScalarSubquery => Definition(Nil, _ => scalar, _ => digest, total = true)
       case _ =>
         val children = expression.children.toIndexedSeq
         def same(a: Expression, b: Expression): Boolean = a eq b
@@ -318,7 +319,8 @@ private[rules] class ExpressionDigest(
         variable.zip(values).foreach { case (operand, value) => by.put(operand, value) }
         def given(e: Expression): String = if (by.containsKey(e)) by.get(e) else special(e)
         new ExpressionDigest(context, columns, given)(expression)
-      }
+      },
+      TotalExpressions.own(expression)
     )
   }
 }

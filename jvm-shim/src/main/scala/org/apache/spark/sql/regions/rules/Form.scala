@@ -24,11 +24,13 @@ object UdfDigests {
  * @param inputs digests of the values that the expression reads
  * @param rebuild the expression over other expressions for `inputs`, in that order
  * @param over the expression's digest where `inputs` are other values
+ * @param total whether it raises no error itself, whatever the inputs are
  */
 private[rules] final case class Definition(
     inputs: Seq[String],
     rebuild: Seq[Expression] => Expression,
-    over: Seq[String] => String)
+    over: Seq[String] => String,
+    total: Boolean)
 
 /** Every definition met while a plan is signed. */
 private[rules] final class Definitions {
@@ -39,6 +41,17 @@ private[rules] final class Definitions {
     if (!known.contains(digest)) known(digest) = definition
 
   def get(digest: String): Option[Definition] = known.get(digest)
+
+  private val failing = mutable.HashMap[String, Boolean]()
+
+  /** Whether it may raise an error where it is computed of a row. */
+  def mayFail(digest: String): Boolean =
+    failing.getOrElse(
+      digest, {
+        val found = known.get(digest).exists(each => !each.total || each.inputs.exists(mayFail))
+        failing(digest) = found
+        found
+      })
 
   /**
    * The digest of the same value in the rows of one factor of a product, where the sources have the `mark` of that
@@ -94,12 +107,19 @@ private[rules] final case class Conjunct(
     told: Option[wire.Predicate] = None)
 
 /**
+ * @param inOrder in which plain Spark applies them: one may keep the next from failing
+ * @param early see [[Form]]
+ */
+private[rules] final case class Filters(inOrder: Seq[String], early: Set[String] = Set.empty)
+
+/**
  * The normal form of a plan: the filtered cross product of `atoms`.
  *
  * @param bases digests under which columns of these rows may be known; two blocks with a common one cannot be
  *   multiplied, because a digest would then mean two columns
  * @param conjuncts by digest, in the order in which plain Spark applies them
  * @param columns what the output attributes are
+ * @param early values and filters that plain Spark computes of more rows than these, and that may fail on some of the others
  * @param order of rows, as a digest, where somebody asked for one
  * @param pruned a runtime filter may have removed rows that a join above removes anyway
  * @param parsed rows of a text file of which no column is chosen yet
@@ -112,6 +132,7 @@ private[rules] final case class Form(
     conjuncts: VectorMap[String, Conjunct],
     columns: Map[ExprId, String],
     inputs: Set[InputListing] = Set.empty,
+    early: Set[String] = Set.empty,
     order: Option[String] = None,
     pruned: Boolean = false,
     parsed: Boolean = false,
@@ -129,11 +150,15 @@ private[rules] final case class Form(
       conjuncts.filterNot { case (_, conjunct) => conjunct.notNull.exists(strict.contains) }
     }
 
-  lazy val filters: Seq[String] = normal.keys.toSeq.sorted
+  lazy val filters: Filters = Filters(normal.keys.toSeq, early)
 
-  lazy val lineage: String = Digest.of("rows", core +: filters)
+  lazy val lineage: String = Digest.of("rows", core +: filters.inOrder.sorted)
 
-  def signature(output: Seq[ExprId]): Signature = Signature(core, filters, output.map(columns), lineage)
+  def signature(output: Seq[ExprId]): Signature = Signature(core, filters.inOrder.sorted, output.map(columns), lineage)
+
+  /** What becomes early where an operator above takes rows away. */
+  def computed(definitions: Definitions): Set[String] =
+    early ++ (columns.valuesIterator ++ conjuncts.keysIterator).filter(definitions.mayFail)
 
   def filtered(added: Iterable[Conjunct]): Form =
     copy(conjuncts = conjuncts ++ added.map(conjunct => conjunct.digest -> conjunct))

@@ -12,12 +12,14 @@ import org.apache.spark.sql.types._
  *
  * @param base core of its input
  * @param conjuncts filters of its input that are none of its groups
+ * @param input all filters of its input, and what is early there
  */
 private[regions] final case class Grouping(
     base: String,
     conjuncts: Seq[String],
     keys: Seq[GroupedKey],
-    calls: Seq[GroupedCall]) {
+    calls: Seq[GroupedCall],
+    input: Filters) {
 
   /** Values that are computed from stored groups. */
   def reads: Seq[String] = keys.map(_.digest) ++ calls.flatMap(_.values.toSeq.flatten)
@@ -49,7 +51,7 @@ private[rules] object Grouping {
   /** @param functions digest of a call */
   def apply(
       outputs: Seq[NamedExpression],
-      base: String,
+      input: Form,
       conjuncts: Seq[String],
       keys: Seq[GroupedKey],
       column: String => String,
@@ -68,7 +70,7 @@ private[rules] object Grouping {
       }
       GroupedCall(call, function, column(function), merge, values)
     }
-    Grouping(base, conjuncts, keys, calls.distinctBy(_.function))
+    Grouping(input.core, conjuncts, keys, calls.distinctBy(_.function), input.filters)
   }
 }
 

@@ -88,6 +88,7 @@ private[rules] final class JoinForms(context: ExpressionContext) {
       left.conjuncts ++ right.conjuncts,
       columns,
       left.inputs ++ right.inputs,
+      left.computed(context.definitions) ++ right.computed(context.definitions),
       pruned = left.pruned || right.pruned
     ).filtered(conditions(join).map(conjuncts(_)))
   }
@@ -127,7 +128,9 @@ private[rules] final class JoinForms(context: ExpressionContext) {
     }
     val all = columns("first", first) ++ columns("second", second)
     val own = new Conjuncts(context, new ExpressionDigest(context, all.get))
-    OperatorForms.opaque(atom, all, Seq(left, right))
+    def early(mark: String, form: Form) =
+      form.computed(context.definitions).map(context.definitions.marked(mark + atom, _))
+    OperatorForms.opaque(atom, all, Seq(left, right)).copy(early = early("first", first) ++ early("second", second))
       .filtered(conjuncts("first", first) ++ conjuncts("second", second) ++ conditions(join).map(own(_)))
   }
 
@@ -167,8 +170,8 @@ private[rules] final class JoinForms(context: ExpressionContext) {
       case ExistenceJoin(exists) =>
         form.copy(columns = form.columns + (exists.exprId -> Digest("exists", right.lineage, on)))
       case kind =>
-        form.filtered(Seq(Conjunct(Digest(kind.sql, right.lineage, on), reads(join, left), Set.empty, None,
-              residual = false)))
+        val joined = Conjunct(Digest(kind.sql, right.lineage, on), reads(join, left), Set.empty, None, residual = false)
+        form.copy(early = left.computed(context.definitions)).filtered(Seq(joined))
     }
   }
 

@@ -78,7 +78,8 @@ private[rules] final class OperatorForms(context: ExpressionContext, sources: So
   private def filter(filter: Filter, child: Form): Form = {
     val (runtime, plain) = ExpressionDigest.flatten[And](filter.condition).partition(isRuntimeFilter)
     val conjuncts = new Conjuncts(context, digester(child))
-    val form = child.filtered(plain.map(conjuncts(_)))
+    // Those with subqueries become joins, above the others.
+    val form = child.filtered(plain.map(conjuncts(_)).sortBy(!_.residual))
     form.copy(
       pruned = form.pruned || runtime.nonEmpty,
       parsed = form.parsed && filter.references.isEmpty)
@@ -125,9 +126,11 @@ private[rules] final class OperatorForms(context: ExpressionContext, sources: So
       lifted,
       outputs.map(named => named.exprId -> result(named)).toMap,
       inputs = child.inputs,
+      // Of the rows that another filter takes away, which is none of groups.
+      early = child.early ++ child.normal.keys.toSeq.reverse.dropWhile(!kept.contains(_)).filter(definitions.mayFail),
       pruned = child.pruned,
       grouping = Some(
-        Grouping(outputs, child.core, kept.keys.toSeq.sorted, grouped, column, digest(_), functions(_), floats)),
+        Grouping(outputs, child, kept.keys.toSeq.sorted, grouped, column, digest(_), functions(_), floats)),
       rounding = if (outputs.exists(AggregateDigest.rounds(_))) Set(rounding(child, kept, keys)) else Set.empty
     )
   }
@@ -192,7 +195,8 @@ private[rules] final class OperatorForms(context: ExpressionContext, sources: So
     child.copy(
       atoms = Vector(atom),
       bases = child.bases + atom,
-      columns = child.columns ++ generated)
+      columns = child.columns ++ generated,
+      early = child.computed(definitions))
   }
 
   /** The first rows of an order in which no two different rows are equal. */

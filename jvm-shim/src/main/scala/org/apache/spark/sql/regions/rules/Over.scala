@@ -2,40 +2,52 @@ package org.apache.spark.sql.regions.rules
 
 import scala.collection.mutable
 
-import org.apache.spark.sql.catalyst.expressions.{Alias, And, Attribute, AttributeSet, Expression, NamedExpression}
+import org.apache.spark.sql.catalyst.expressions.{
+  Alias,
+  And,
+  Attribute,
+  AttributeSet,
+  Expression,
+  KnownNullable,
+  NamedExpression
+}
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project}
 import org.apache.spark.sql.regions.{Refusal, SignedNode}
 
 /** The rows of a node computed from a source that has them already, or more rows and other columns. */
 private[rules] final class Over(definitions: Definitions, conjuncts: String => Option[Conjunct]) {
 
-  /** @param filters of the node, in plain Spark's order */
+  /** @param filters of the node */
   def apply(
       node: SignedNode,
-      filters: Seq[String],
+      filters: Filters,
       source: LogicalPlan,
       stored: Seq[(String, Attribute)],
-      storedConjuncts: Set[String]): Either[Refusal, LogicalPlan] =
+      storedConjuncts: Set[String],
+      narrowed: Boolean): Either[Refusal, LogicalPlan] =
     node.signature.flatMap { signature =>
-      apply(node.plan.output.zip(signature.columns), filters, source, stored, storedConjuncts)
+      apply(node.plan.output.zip(signature.columns), filters, source, stored, storedConjuncts, narrowed)
     }
 
   /** @param columns what to compute, with the digests */
   def apply(
       columns: Seq[(Attribute, String)],
-      wanted: Seq[String],
+      filters: Filters,
       source: LogicalPlan,
       stored: Seq[(String, Attribute)],
-      storedConjuncts: Set[String]): Either[Refusal, LogicalPlan] =
-    try Right(rebuild(columns, wanted, source, stored, storedConjuncts))
+      storedConjuncts: Set[String],
+      narrowed: Boolean = false): Either[Refusal, LogicalPlan] =
+    try Right(rebuild(columns, filters, source, stored, storedConjuncts, narrowed))
     catch { case refused: Refused => Left(refused.refusal) }
 
   private def rebuild(
       columns: Seq[(Attribute, String)],
-      wanted: Seq[String],
+      filters: Filters,
       source: LogicalPlan,
       stored: Seq[(String, Attribute)],
-      storedConjuncts: Set[String]): LogicalPlan = {
+      storedConjuncts: Set[String],
+      narrowed: Boolean): LogicalPlan = {
+    val wanted = filters.inOrder
     val foreign = storedConjuncts -- wanted
     if (foreign.nonEmpty) Refused("NOT_COVERED", s"stored rows lack those that ${foreign.min} filters out")
     val built = mutable.HashMap[String, Expression]() ++ stored
@@ -44,6 +56,8 @@ private[rules] final class Over(definitions: Definitions, conjuncts: String => O
     def build(digest: String): Expression = built.get(digest).orElse(same.get(digest).map(build)) match {
       case Some(expression) => expression
       case None =>
+        // Plain Spark raises an error that rows which are not stored are the reason of.
+        if (filters.early(digest)) Refused("MAY_FAIL", digest)
         val definition = definitions.get(digest).getOrElse(Refused("NOT_COVERED", digest))
         val inputs = definition.inputs.map(build)
         val size = 1 + definition.inputs.map(sizes.getOrElse(_, 1L)).sum
@@ -53,11 +67,18 @@ private[rules] final class Over(definitions: Definitions, conjuncts: String => O
         built(digest) = expression
         expression
     }
-    val residual = wanted.filterNot(storedConjuncts).map { digest =>
+    val last = wanted.lastIndexWhere(d => storedConjuncts(d) || narrowed && conjuncts(d).exists(_.told.isDefined))
+    val residual = wanted.zipWithIndex.filterNot { case (digest, _) => storedConjuncts(digest) }
+    val failing = residual.collectFirst { case (digest, at) if definitions.mayFail(digest) => at }
+    val computed = AttributeSet(stored.collect { case (digest, a) if definitions.get(digest).isDefined => a })
+    val conditions = residual.map { case (digest, at) =>
+      if (at < last && definitions.mayFail(digest)) Refused("MAY_FAIL", s"filter $digest")
       if (!conjuncts(digest).exists(_.residual)) Refused("NOT_COVERED", s"filter $digest")
-      build(digest)
+      // Files have no statistics of what is computed of their rows: those that plain Spark fails at are not skipped here.
+      if (failing.forall(at <= _)) build(digest)
+      else build(digest).transformUp { case a: Attribute if computed.contains(a) => KnownNullable(a) }
     }
-    val filtered = residual.reduceOption(And).fold(source)(Filter(_, source))
+    val filtered = conditions.reduceOption(And).fold(source)(Filter(_, source))
     Project(columns.map { case (attribute, digest) => named(attribute, build(digest), source.outputSet) }, filtered)
   }
 

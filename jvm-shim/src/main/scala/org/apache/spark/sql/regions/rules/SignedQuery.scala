@@ -9,12 +9,12 @@ import org.apache.spark.sql.regions._
 /**
  * A signed plan; see [[Signer]].
  *
- * @param filters of each node, in the order in which plain Spark applies them: one may keep the next from failing
+ * @param filters of each node
  */
 final class SignedQuery private[rules] (
     override val nodes: IndexedSeq[SignedNode],
     listings: IndexedSeq[Set[InputListing]],
-    filters: IndexedSeq[Seq[String]],
+    filters: IndexedSeq[Filters],
     definitions: Definitions,
     conjuncts: Map[String, Conjunct],
     private[rules] val rootForm: Option[Form],
@@ -77,8 +77,9 @@ final class SignedQuery private[rules] (
       node: SignedNode,
       source: LogicalPlan,
       stored: Seq[(String, Attribute)],
-      storedConjuncts: Set[String]): Either[Refusal, LogicalPlan] =
-    rewriting(node, filters(node.id), source, stored, storedConjuncts)
+      storedConjuncts: Set[String],
+      narrowed: Boolean): Either[Refusal, LogicalPlan] =
+    rewriting(node, filters(node.id), source, stored, storedConjuncts, narrowed)
 
   /** An aggregate's groups, filtered, from a source with more of them. */
   private[rules] def groups(
@@ -87,8 +88,8 @@ final class SignedQuery private[rules] (
       source: LogicalPlan,
       stored: Seq[(String, Attribute)],
       storedConjuncts: Set[String]): Either[Refusal, LogicalPlan] = node.signature.flatMap { _ =>
-    val wanted = filters(node.id) ++ node.grouping.toSeq.flatMap(_.conjuncts)
-    rewriting(columns, wanted.distinct, source, stored, storedConjuncts)
+    val wanted = node.grouping.fold(filters(node.id))(_.input)
+    rewriting(columns, wanted, source, stored, storedConjuncts)
   }
 
   /** What to keep of a node: each of its columns once. */

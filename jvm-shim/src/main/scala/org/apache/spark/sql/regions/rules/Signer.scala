@@ -41,7 +41,7 @@ object Signer extends Logging {
         case Left(refusal) =>
           val node = SignedNode(0, plan, Nil, Left(refusal), None)
           new SignedQuery(
-            Vector(node), Vector(Set.empty), Vector(Nil), definitions, Map.empty, None, Places.none,
+            Vector(node), Vector(Set.empty), Vector(Filters(Nil)), definitions, Map.empty, None, Places.none,
             () => Map.empty, _ => None)
         case Right(functions) =>
           val python = if (functions.isEmpty) Map.empty[String, Either[Refusal, String]] else udfs.digest(functions)
@@ -101,7 +101,7 @@ private[rules] final class Signing(
   private val nodes = mutable.ArrayBuffer[SignedNode]()
   private val listings = mutable.ArrayBuffer[Set[InputListing]]()
   private val rounding = mutable.ArrayBuffer[Set[String]]()
-  private val filters = mutable.ArrayBuffer[Seq[String]]()
+  private val filters = mutable.ArrayBuffer[Filters]()
   private val conjuncts = mutable.HashMap[String, Conjunct]()
 
   /** What local limits take the rows of each partition of, which alone says nothing of these rows. */
@@ -144,7 +144,7 @@ private[rules] final class Signing(
     val id = nodes.size
     nodes += null
     listings += Set.empty
-    filters += Nil
+    filters += Filters(Nil)
     rounding += Set.empty
     val children = plan.children.map(sign(_))
     val subqueries = subqueryPlans(plan).map { inner =>
@@ -173,7 +173,7 @@ private[rules] final class Signing(
     }
     form.foreach { own =>
       listings(id) = own.inputs
-      filters(id) = own.normal.keys.toSeq
+      filters(id) = own.filters
       own.normal.foreach { case (digest, conjunct) => if (!conjuncts.contains(digest)) conjuncts(digest) = conjunct }
     }
     val notStorable = form.toOption.flatMap { own =>
@@ -202,7 +202,7 @@ private[rules] final class Signing(
       else Left(Refusal("OUTER_REFERENCE", plan.nodeName))
     nodes += SignedNode(id, plan, Nil, signature, Some(Refusal("SUBQUERY_DECIDED")))
     listings += form.inputs
-    filters += form.normal.keys.toSeq
+    filters += form.filters
     rounding += form.rounding
     (id, signature.map(_ => form))
   }

@@ -2,6 +2,8 @@ package org.apache.spark.sql.regions.rules
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate._
+import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero
+import org.apache.spark.sql.regions.SparkMinor
 import org.apache.spark.sql.types._
 
 /**
@@ -18,14 +20,42 @@ private[regions] object TotalExpressions {
     case _: And | _: Or | _: Not | _: IsNull | _: IsNotNull | _: Coalesce | _: If | _: CaseWhen => true
     case _: BinaryComparison | _: In | _: InSet => true
     case _: StringPredicate | _: Upper | _: Lower | _: Substring | _: Length | _: Concat => true
-    case _: GetStructField | _: CreateNamedStruct => true
-    case cast: Cast => Cast.canUpCast(cast.child.dataType, cast.dataType)
+    case _: GetStructField | _: CreateNamedStruct | _: CreateArray | _: GetMapValue | _: Size => true
+    case _: GetDateField | _: DateAdd | _: DateSub | _: DateDiff => true
+    case _: Greatest | _: Least | _: IsNaN | _: NaNvl | _: KnownNullable | _: KnownNotNull => true
+    case _: NormalizeNaNAndZero | _: KnownFloatingPointNormalized | _: UnaryMathExpression => true
+    case _: UnscaledValue | _: HashExpression[_] | _: String2TrimExpression => true
+    case Like(_, Literal(pattern, _), escape) => pattern != null && !pattern.toString.contains(escape)
+    case cast: Cast => cast.evalMode != EvalMode.ANSI && !Seq(cast, cast.child).exists(intervals) ||
+      cast.dataType.isInstanceOf[StringType] || Cast.canUpCast(cast.child.dataType, cast.dataType)
+    case division @ (_: DivModLike | _: Pmod) =>
+      val Seq(number, by) = division.children
+      SparkMinor.evalMode(division.asInstanceOf[BinaryArithmetic]) != EvalMode.ANSI || divides(number, by)
+    case arithmetic: BinaryArithmetic if wraps(arithmetic, SparkMinor.evalMode(arithmetic) == EvalMode.ANSI) => true
+    case minus: UnaryMinus => wraps(minus, minus.failOnError)
+    case abs: Abs => wraps(abs, abs.failOnError)
     case _: Add | _: Subtract => decimals(expression).exists { case (p, s, q, t) =>
         math.max(s, t) + math.max(p - s, q - t) + 1 <= DecimalType.MAX_PRECISION
       }
     case _: Multiply => decimals(expression).exists { case (p, _, q, _) => p + q + 1 <= DecimalType.MAX_PRECISION }
     case call: AggregateExpression => aggregate(call.aggregateFunction)
     case function: AggregateFunction => aggregate(function)
+    case _ => false
+  }
+
+  /** A divisor that is neither 0 nor the -1 by which the smallest number has no quotient. */
+  private def divides(number: Expression, by: Expression): Boolean = (number.dataType, by) match {
+    case (_: IntegralType | FloatType | DoubleType, Literal(divisor: Number, _)) => math.abs(divisor.doubleValue) > 1
+    case _ => false
+  }
+
+  private def intervals(expression: Expression): Boolean =
+    expression.dataType.existsRecursively(_.isInstanceOf[AnsiIntervalType])
+
+  /** Intervals are always computed exactly. */
+  private def wraps(arithmetic: Expression, ansi: Boolean): Boolean = arithmetic.dataType match {
+    case FloatType | DoubleType => true
+    case _: NumericType => !ansi
     case _ => false
   }
 

@@ -37,13 +37,13 @@ private[rules] final class UnionForms(definitions: Definitions) {
     val columns = union.output.zipWithIndex.map { case (attribute, at) =>
       attribute.exprId -> values(order.map(i => forms(i).columns(union.children(i).output(at).exprId)))
     }
-    OperatorForms.opaque(atom, columns.toMap, forms)
+    OperatorForms.opaque(atom, columns.toMap, forms).copy(early = values.early(order.map(forms)))
       .filtered(lifted.map(each => new Values(atom).conjunct(order.map(each))))
   }
 
   /** Filters of the branches, each with those of the other ones. */
   private def alike(forms: Seq[Form], wanted: Conjunct => Boolean): Seq[Seq[Conjunct]] = {
-    def movable(c: Conjunct) = c.residual && c.reads == Seq(c.digest) && wanted(c)
+    def movable(c: Conjunct) = c.residual && c.reads == Seq(c.digest) && wanted(c) && !definitions.mayFail(c.digest)
     val groups = forms.map(_.conjuncts.valuesIterator.filter(movable).toSeq.groupBy(c => shape(c.digest)))
     groups.map(_.keySet).reduce(_ & _).toSeq.flatMap { of =>
       val least = groups.map(_(of).size).min
@@ -88,6 +88,10 @@ private[rules] final class UnionForms(definitions: Definitions) {
         known(each) = found
         found
     }
+
+    def early(branches: Seq[Form]): Set[String] = known.collect {
+      case (each, own) if each.zip(branches).exists { case (digest, form) => form.early(digest) } => own
+    }.toSet
 
     private def function(each: Seq[String]): Option[String] = {
       val parts = each.flatMap(definitions.get)

@@ -2,8 +2,6 @@ package org.apache.spark.sql.regions.control.badrows
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateFunction
-import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero
-import org.apache.spark.sql.regions.SparkMinor
 import org.apache.spark.sql.regions.rules.TotalExpressions
 import org.apache.spark.sql.types._
 
@@ -55,22 +53,8 @@ private[badrows] object Fallible {
     case function: HigherOrderFunction => function.functions.exists(_.exists(own)) || function.arguments.exists(apply)
     case _ if closed(expression) || TotalExpressions.own(expression) => false
     case _: LeafExpression | _: Unevaluable | _: NamedExpression => false
-    case cast: Cast => cast.evalMode == EvalMode.ANSI && !cast.dataType.isInstanceOf[StringType]
-    case division: DivModLike => SparkMinor.evalMode(division) == EvalMode.ANSI
-    case arithmetic: BinaryArithmetic =>
-      SparkMinor.evalMode(arithmetic) == EvalMode.ANSI && !floating(arithmetic.dataType)
-    case minus: UnaryMinus => minus.failOnError && !floating(minus.dataType)
-    case abs: Abs => abs.failOnError && !floating(abs.dataType)
     case item: GetArrayItem => item.failOnError
-    case _: GetMapValue | _: UnscaledValue | _: HashExpression[
-          _] | _: GetDateField | _: DateAdd | _: DateSub | _: DateDiff => false
     case _: StringSplit | _: RegExpReplace | _: StringRegexExpression => !expression.children.tail.forall(_.foldable)
-    case _: Greatest | _: Least | _: IsNaN | _: NaNvl | _: KnownNullable | _: KnownNotNull | _: NormalizeNaNAndZero =>
-      false
-    case _: KnownFloatingPointNormalized | _: Size | _: CreateArray | _: UnaryMathExpression | _: String2TrimExpression =>
-      false
     case _ => true
   }
-
-  private def floating(dataType: DataType): Boolean = dataType == FloatType || dataType == DoubleType
 }

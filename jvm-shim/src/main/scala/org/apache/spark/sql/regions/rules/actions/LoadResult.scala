@@ -54,7 +54,7 @@ private[rules] object LoadResult extends ReadingApplier[wire.Load] {
       found <-
         if (action.refreshed) reads.refreshed(node, scan, columns, entry, check)
         else if (action.merged) reads.rolledUp(node, scan, columns, action, check)
-        else reads.over(node, scan, columns, action.conjuncts.toSet -- implied).map {
+        else reads.over(node, scan, columns, action.conjuncts.toSet -- implied, implied.nonEmpty).map {
           reads.recycled(node, entry, _, check, arranged.isDefined, arranged)
         }
     } yield {

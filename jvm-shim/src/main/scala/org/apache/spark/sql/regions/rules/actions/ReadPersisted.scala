@@ -57,7 +57,8 @@ private[rules] object ReadPersisted extends ReadingApplier[wire.ReadPersisted] {
     for {
       held <- persisted.get(entry).toRight(Refusal("ENTRY_MISSING", entry))
       arranged <- reads.arranged(node, at, held.layout)
-      found <- reads.over(node, held.relation, held.columns.zip(held.relation.output), held.conjuncts -- implied)
+      found <- reads.over(node, held.relation, held.columns.zip(held.relation.output), held.conjuncts -- implied,
+        implied.nonEmpty)
       check = (_: Configuration) => persisted.missing(entry)
       // Spark's own relation knows its partitions.
     } yield reads.recycled(node, entry, found, check, arranged.isDefined, None, computes)

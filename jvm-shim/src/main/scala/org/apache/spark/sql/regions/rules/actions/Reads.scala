@@ -93,11 +93,12 @@ private[actions] final class Reads(val query: Applying, within: SignedQuery) {
       node: SignedNode,
       source: LogicalPlan,
       columns: Seq[(String, Attribute)],
-      conjuncts: Set[String]): Either[Refusal, LogicalPlan] =
+      conjuncts: Set[String],
+      narrowed: Boolean = false): Either[Refusal, LogicalPlan] =
     for {
       signature <- node.signature
       _ <- Either.cond(conjuncts.forall(signature.conjuncts.contains), (), Refusal("CONJUNCTS_DIFFER"))
-      read <- within.over(node, source, columns, conjuncts)
+      read <- within.over(node, source, columns, conjuncts, narrowed)
     } yield read
 
   def recycled(
