@@ -160,6 +160,10 @@ private[rules] final case class Form(
   def computed(definitions: Definitions): Set[String] =
     early ++ (columns.valuesIterator ++ conjuncts.keysIterator).filter(definitions.mayFail)
 
+  /** What is early above an operator that has the filters `kept` below it and the others above. */
+  def before(kept: String => Boolean, definitions: Definitions): Set[String] =
+    early ++ conjuncts.keys.toSeq.reverse.dropWhile(!kept(_)).filter(definitions.mayFail)
+
   def filtered(added: Iterable[Conjunct]): Form =
     copy(conjuncts = conjuncts ++ added.map(conjunct => conjunct.digest -> conjunct))
 }

@@ -126,8 +126,7 @@ private[rules] final class OperatorForms(context: ExpressionContext, sources: So
       lifted,
       outputs.map(named => named.exprId -> result(named)).toMap,
       inputs = child.inputs,
-      // Of the rows that another filter takes away, which is none of groups.
-      early = child.early ++ child.normal.keys.toSeq.reverse.dropWhile(!kept.contains(_)).filter(definitions.mayFail),
+      early = child.before(kept.contains, definitions),
       pruned = child.pruned,
       grouping = Some(
         Grouping(outputs, child, kept.keys.toSeq.sorted, grouped, column, digest(_), functions(_), floats)),

@@ -67,7 +67,8 @@ private[rules] final class Over(definitions: Definitions, conjuncts: String => O
         built(digest) = expression
         expression
     }
-    val last = wanted.lastIndexWhere(d => storedConjuncts(d) || narrowed && conjuncts(d).exists(_.told.isDefined))
+    val last = wanted.lastIndexWhere(d =>
+      storedConjuncts(d) || narrowed && conjuncts(d).exists(_.told.isDefined) && !definitions.mayFail(d))
     val residual = wanted.zipWithIndex.filterNot { case (digest, _) => storedConjuncts(digest) }
     val failing = residual.collectFirst { case (digest, at) if definitions.mayFail(digest) => at }
     val computed = AttributeSet(stored.collect { case (digest, a) if definitions.get(digest).isDefined => a })

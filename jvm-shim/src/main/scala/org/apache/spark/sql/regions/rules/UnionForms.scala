@@ -29,7 +29,8 @@ private[rules] final class UnionForms(definitions: Definitions) {
     val less = without(forms, filters)
     val notNull = alike(less, _.notNull.isDefined)
     val lifted = inOrder(forms.head, filters ++ notNull)
-    val rest = without(less, notNull).map(_.lineage)
+    val kept = without(less, notNull)
+    val rest = kept.map(_.lineage)
     // In the order of what they are, so that theirs in the plan does not matter.
     val order = rest.indices.sortBy(rest)
     val atom = Digest.of("union", order.map(rest))
@@ -37,13 +38,19 @@ private[rules] final class UnionForms(definitions: Definitions) {
     val columns = union.output.zipWithIndex.map { case (attribute, at) =>
       attribute.exprId -> values(order.map(i => forms(i).columns(union.children(i).output(at).exprId)))
     }
-    OperatorForms.opaque(atom, columns.toMap, forms).copy(early = values.early(order.map(forms)))
-      .filtered(lifted.map(each => new Values(atom).conjunct(order.map(each))))
+    val early = order.map(i => forms(i).before(kept(i).conjuncts.contains, definitions))
+    val filtered = lifted.map { each =>
+      val conjunct = new Values(atom).conjunct(order.map(each))
+      conjunct -> order.zip(early).exists { case (i, before) => before(each(i).digest) }
+    }
+    OperatorForms.opaque(atom, columns.toMap, forms)
+      .copy(early = values.early(early) ++ filtered.collect { case (conjunct, true) => conjunct.digest })
+      .filtered(filtered.map(_._1))
   }
 
   /** Filters of the branches, each with those of the other ones. */
   private def alike(forms: Seq[Form], wanted: Conjunct => Boolean): Seq[Seq[Conjunct]] = {
-    def movable(c: Conjunct) = c.residual && c.reads == Seq(c.digest) && wanted(c) && !definitions.mayFail(c.digest)
+    def movable(c: Conjunct) = c.residual && c.reads == Seq(c.digest) && wanted(c)
     val groups = forms.map(_.conjuncts.valuesIterator.filter(movable).toSeq.groupBy(c => shape(c.digest)))
     groups.map(_.keySet).reduce(_ & _).toSeq.flatMap { of =>
       val least = groups.map(_(of).size).min
@@ -89,9 +96,9 @@ private[rules] final class UnionForms(definitions: Definitions) {
         found
     }
 
-    def early(branches: Seq[Form]): Set[String] = known.collect {
-      case (each, own) if each.zip(branches).exists { case (digest, form) => form.early(digest) } => own
-    }.toSet
+    /** @param branches what is early in them */
+    def early(branches: Seq[Set[String]]): Set[String] =
+      known.collect { case (each, own) if branches.zip(each).exists { case (before, d) => before(d) } => own }.toSet
 
     private def function(each: Seq[String]): Option[String] = {
       val parts = each.flatMap(definitions.get)
