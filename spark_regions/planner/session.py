@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from spark_regions.costs.calibrate import rates_of
 from spark_regions.costs.money import NO_PRICES, Prices
-from spark_regions.dag.plan import ROW_ORDER, Plan, parse_plan
+from spark_regions.dag.plan import Plan, parse_plan
 from spark_regions.dag.records import Entry
 from spark_regions.decision.question import Question
 from spark_regions.decision.values import Decline
@@ -127,11 +127,10 @@ class Session:
             self.follower.planner.failed()
         self.counters.hits += len(query.nodes_of(wire.Load, wire.ReadPersisted))
         self.counters.stores += len(query.nodes_of(wire.Store))
-        declines = [Decline(node, ROW_ORDER, name) for node, name in sorted(unordered)]
         query.verify = runs_both_ways(query, confs, self.run.application)
         laps("effects")
         done = optimize(question, (number_regions,), draft=applied.draft)
-        answer = self._answer(applied.actions, [*declines, *applied.declines, *done.declines])
+        answer = self._answer(applied.actions, [*applied.declines, *done.declines])
         laps("regions")
         return replace(
             answer, regions=done.regions, millis=laps.millis, verify=query.verify,

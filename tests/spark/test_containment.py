@@ -229,6 +229,18 @@ def test_filters_on_top_keep_each_other_from_failing(sides: Sides, name: str) ->
     assert difference(plain, outcome(sides.query(sides.on, unguarded))) is None
 
 
+def test_what_may_fail_on_rows_that_are_not_stored_is_not_computed_of_the_others(sides: Sides) -> None:
+    """The entry stays, and so are the query's own rows stored."""
+    some = "SELECT id, s FROM t WHERE id IN (SELECT id FROM t WHERE x = 4)"
+    for fails, condition in ((True, "cast(s AS int) > 0"), (False, "id + 1 > 9")):
+        asked = f"SELECT count(*) AS n FROM ({some} AND {condition})"
+        assert (outcome(sides.query(sides.off, asked)).error == "CAST_INVALID_INPUT") == fails
+        assert "FILTERED" not in sides.both(some, asked)
+        assert "MAY_FAIL" in {each["code"] for each in decisions(sides.on)[-10:]}
+        assert sides.both(some, some)[0] == "SAME_ROWS"
+    assert sides.both(asked, asked)[0] == "SAME_ROWS"
+
+
 def test_explain_tells_the_rule(sides: Sides, capsys: pytest.CaptureFixture[str]) -> None:
     sides.both("SELECT * FROM t WHERE x > 3", "SELECT * FROM t WHERE x > 5")
     sides.query(sides.on, "SELECT id FROM t WHERE x > 6 AND x < 9").explain()

@@ -161,7 +161,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
 
   /**
    * @param offers how many DataFrames the planner wants to see
-   * @param unordered choices of earlier answers that would change the order of rows
+   * @param unordered choices of earlier answers that would change the order of rows, or not fail where plain Spark does
    */
   @annotation.tailrec
   private def ask(
@@ -209,11 +209,13 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
       case Right(decision) =>
         Applying.besides(session, runtime, decision)
         val refused = notes.lap("check") {
-          check.refused(decision, shared, unordered.nonEmpty).filterNot(unordered.contains)
+          check.refused(decision, shared, unordered.nonEmpty)
+            .filterNot { case (node, why) => unordered.contains(node -> why.detail) }
         }
-        if (refused.nonEmpty && unordered.size < Deciding.mostUnordered)
-          ask(question, offers, unordered ++ refused, asks)
-        else {
+        if (refused.nonEmpty && unordered.size < Deciding.mostUnordered) {
+          refused.foreach { case (node, why) => notes.decline(node, signed.nodes(node).operator, why) }
+          ask(question, offers, unordered ++ refused.map { case (node, why) => node -> why.detail }, asks)
+        } else {
           decision.declines.find(_.code == "UNKNOWN_STRATEGY").foreach(d => Deciding.warnOnce(d.detail))
           notes.planned(decision)
           val applied = notes.lap("apply") {

@@ -2,10 +2,12 @@ package org.apache.spark.sql.regions.rules
 
 import scala.collection.mutable
 
+import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.regions._
 import org.apache.spark.sql.regions.exec.{Entries, StoredEntry}
-import org.apache.spark.sql.regions.rules.actions.ActionApplier
+import org.apache.spark.sql.regions.rules.actions.{ActionApplier, Applying}
 
 /** Entries that one decision looks at, each opened once. */
 private[rules] final class OpenedEntries(session: SparkSession) {
@@ -16,7 +18,7 @@ private[rules] final class OpenedEntries(session: SparkSession) {
 }
 
 /**
- * Which of the planner's choices would give rows in another order than plain Spark, where somebody sees it. Asked before anything
+ * Which of the planner's choices would give rows in another order than plain Spark, where somebody sees it, or rows where it fails. Asked before anything
  * is changed, so that the planner can choose something else.
  */
 private[rules] final class OrderCheck(
@@ -28,19 +30,32 @@ private[rules] final class OrderCheck(
   /**
    * @param again whether something was refused before. Else a node's own rows may be stored unlooked at: their order is found beside
    * the query, and where it turns out to be unknown they are stored in vain, once.
-   * @return node and entry of a read, node and DataFrame of what would be kept, or node and "" of its own result
+   * @return node and why; the detail is the entry of a read, the DataFrame of what would be kept, or "" of the node's own result
    */
-  def refused(answer: wire.Decision, shared: Seq[SharedPoint], again: Boolean): Seq[(Int, String)] = for {
+  def refused(answer: wire.Decision, shared: Seq[SharedPoint], again: Boolean): Seq[(Int, Refusal)] = for {
     action <- answer.actions.collect { case action: wire.NodeAction => action }
     node <- signed.nodes.lift(action.node)
     // Of a read of another query's part of the plan nothing is known until it is put there.
-    name <- ActionApplier.of(action).misplaced(this, node, action, shared, again)
-  } yield node.id -> name
+    why <- ActionApplier.of(action).misplaced(this, node, action, shared, again)
+  } yield node.id -> why
 
   /** What is kept of the node: its DataFrame where that does not fit, "" where the node's own rows could not be read in order. */
-  def misplaced(node: SignedNode, ref: Option[String], shared: Seq[SharedPoint], known: Boolean): Option[String] =
+  def misplaced(node: SignedNode, ref: Option[String], shared: Seq[SharedPoint], known: Boolean): Option[Refusal] =
     ref match {
-      case Some(name) => shared.find(_.ref == name).filterNot(order.fits(node, _)).map(_.ref)
-      case None => Option.unless(known || order.repeatable(node))("")
+      case Some(name) => shared.find(_.ref == name).flatMap { point =>
+          if (!order.fits(node, point)) Some(Refusal(Applying.rowOrder, name))
+          else failing(node, name, point.columns, point.signature.conjuncts.toSet)
+        }
+      case None => Option.unless(known || order.repeatable(node))(Refusal(Applying.rowOrder))
     }
+
+  /** Whether plain Spark computes for the node what may fail of rows that are not among those of `name`. */
+  def failing(
+      node: SignedNode,
+      name: String,
+      columns: Seq[(String, Attribute)],
+      conjuncts: Set[String],
+      implied: Set[String] = Set.empty): Option[Refusal] =
+    signed.over(node, LocalRelation(columns.map(_._2)), columns, conjuncts -- implied, implied.nonEmpty).left.toOption
+      .filter(_.code == Over.mayFail).map(_.copy(detail = name))
 }

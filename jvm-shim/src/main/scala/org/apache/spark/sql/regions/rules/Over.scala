@@ -57,7 +57,7 @@ private[rules] final class Over(definitions: Definitions, conjuncts: String => O
       case Some(expression) => expression
       case None =>
         // Plain Spark raises an error that rows which are not stored are the reason of.
-        if (filters.early(digest)) Refused("MAY_FAIL", digest)
+        if (filters.early(digest)) Refused(Over.mayFail, digest)
         val definition = definitions.get(digest).getOrElse(Refused("NOT_COVERED", digest))
         val inputs = definition.inputs.map(build)
         val size = 1 + definition.inputs.map(sizes.getOrElse(_, 1L)).sum
@@ -73,7 +73,7 @@ private[rules] final class Over(definitions: Definitions, conjuncts: String => O
     val failing = residual.collectFirst { case (digest, at) if definitions.mayFail(digest) => at }
     val computed = AttributeSet(stored.collect { case (digest, a) if definitions.get(digest).isDefined => a })
     val conditions = residual.map { case (digest, at) =>
-      if (at < last && definitions.mayFail(digest)) Refused("MAY_FAIL", s"filter $digest")
+      if (at < last && definitions.mayFail(digest)) Refused(Over.mayFail, s"filter $digest")
       if (!conjuncts(digest).exists(_.residual)) Refused("NOT_COVERED", s"filter $digest")
       // Files have no statistics of what is computed of their rows: those that plain Spark fails at are not skipped here.
       if (failing.forall(at <= _)) build(digest)
@@ -110,6 +110,8 @@ private[rules] final class Over(definitions: Definitions, conjuncts: String => O
 }
 
 private[rules] object Over {
+  val mayFail = "MAY_FAIL"
+
   // A value used twice is written out twice, and so on at each step: such columns belong into the store.
   val maxExpressions = 5000
 }

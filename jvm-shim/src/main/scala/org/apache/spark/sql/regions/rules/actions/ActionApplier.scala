@@ -3,7 +3,7 @@ package org.apache.spark.sql.regions.rules.actions
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.regions.{Refusal, SignedNode, wire}
 import org.apache.spark.sql.regions.exec.StoredLayout
-import org.apache.spark.sql.regions.rules.{OrderCheck, SharedPoint}
+import org.apache.spark.sql.regions.rules.{OrderCheck, Over, SharedPoint}
 
 /** How one kind of action changes the plan at its node. */
 private[rules] trait ActionApplier[A <: wire.NodeAction] {
@@ -18,8 +18,8 @@ private[rules] trait ActionApplier[A <: wire.NodeAction] {
   def apply(query: Applying, node: SignedNode, plan: LogicalPlan, action: A): Either[Refusal, LogicalPlan]
 
   /**
-   * What in the action would give rows in another order than plain Spark, where somebody sees it: the entry, the DataFrame, or "" for
-   * the node's own rows. Asked before anything is changed.
+   * What in the action would give rows in another order than plain Spark, where somebody sees it, or not fail where plain Spark does,
+   * as the detail of the reason: the entry, the DataFrame, or "" for the node's own rows. Asked before anything is changed.
    *
    * @param again whether something of the query was refused before
    */
@@ -28,7 +28,7 @@ private[rules] trait ActionApplier[A <: wire.NodeAction] {
       node: SignedNode,
       action: A,
       shared: Seq[SharedPoint],
-      again: Boolean): Option[String] = None
+      again: Boolean): Option[Refusal] = None
 
   /** The event that tells the planner that the action was not applied, if it has to know. */
   def refused(action: A, query: Long, refusal: Refusal): Option[wire.Event] = None
@@ -64,12 +64,12 @@ private[actions] trait ReadingApplier[A <: wire.NodeAction] extends ActionApplie
       node: SignedNode,
       action: A,
       shared: Seq[SharedPoint],
-      again: Boolean): Option[String] =
-    layout(check, action).filterNot(check.order.fits(node, _)).map(_ => entry(action))
+      again: Boolean): Option[Refusal] =
+    layout(check, action).filterNot(check.order.fits(node, _)).map(_ => Refusal(Applying.rowOrder, entry(action)))
 
-  /** Where only the order of rows was wrong, it may well serve another query. */
+  /** Where only the order of rows or what may fail was wrong, it may well serve another query. */
   override def refused(action: A, query: Long, refusal: Refusal): Option[wire.Event] =
-    Option.when(refusal.code != Applying.rowOrder)(lost(action, query, refusal))
+    Option.unless(Set(Applying.rowOrder, Over.mayFail)(refusal.code))(lost(action, query, refusal))
 
   /** The event of a result that cannot be read. */
   protected def lost(action: A, query: Long, refusal: Refusal): wire.Event

@@ -2,7 +2,7 @@ package org.apache.spark.sql.regions.rules.actions
 
 import org.apache.hadoop.conf.Configuration
 
-import org.apache.spark.sql.catalyst.expressions.AttributeReference
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.regions._
 import org.apache.spark.sql.regions.exec._
@@ -31,9 +31,17 @@ private[rules] object LoadResult extends ReadingApplier[wire.Load] {
       node: SignedNode,
       action: wire.Load,
       shared: Seq[SharedPoint],
-      again: Boolean): Option[String] =
-    if (action.merged) Option.unless(check.order.free(node))(action.entry)
-    else super.misplaced(check, node, action, shared, again)
+      again: Boolean): Option[Refusal] =
+    if (action.merged) Option.unless(check.order.free(node))(Refusal(Applying.rowOrder, action.entry))
+    else super.misplaced(check, node, action, shared, again).orElse {
+      check.opened(action.location, action.entry).toOption.flatMap { stored =>
+        val columns = action.columns.zip(attributes(stored))
+        check.failing(node, action.entry, columns, action.conjuncts.toSet, action.implied.toSet)
+      }
+    }
+
+  private def attributes(stored: StoredEntry): Seq[Attribute] =
+    stored.schema.map(f => AttributeReference(f.name, f.dataType, f.nullable, f.metadata)())
 
   protected def layout(check: OrderCheck, action: wire.Load): Option[Option[StoredLayout]] =
     check.opened(action.location, action.entry).toOption.map(_.layout)
@@ -43,7 +51,7 @@ private[rules] object LoadResult extends ReadingApplier[wire.Load] {
     for {
       stored <- reads.query.opened(action.location, entry)
       _ <- Either.cond(stored.columns == digests, (), Refusal("ENTRY_DAMAGED", s"$entry holds other columns"))
-      attributes = stored.schema.map(f => AttributeReference(f.name, f.dataType, f.nullable, f.metadata)())
+      attributes = this.attributes(stored)
       arranged <-
         if (action.merged) reads.reordered(node, at).map(_ => None) else reads.arranged(node, at, stored.layout)
       scan = MaterializedRelation(attributes, stored, attributes.indices, arranged.isDefined)

@@ -16,7 +16,7 @@ private[rules] object PersistResult extends ActionApplier[wire.Persist] {
       node: SignedNode,
       action: wire.Persist,
       shared: Seq[SharedPoint],
-      again: Boolean): Option[String] = check.misplaced(node, action.ref, shared, known = false)
+      again: Boolean): Option[Refusal] = check.misplaced(node, action.ref, shared, known = false)
 
   def apply(query: Applying, node: SignedNode, plan: LogicalPlan, action: wire.Persist): Either[Refusal, LogicalPlan] =
     for {

@@ -2,11 +2,12 @@ package org.apache.spark.sql.regions.rules.actions
 
 import org.apache.hadoop.conf.Configuration
 
+import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.regions.{Counters, Refusal, SignedNode, wire}
-import org.apache.spark.sql.regions.exec.StoredLayout
+import org.apache.spark.sql.regions.exec.{Persisted, StoredLayout}
 import org.apache.spark.sql.regions.profile.PersistUse
-import org.apache.spark.sql.regions.rules.OrderCheck
+import org.apache.spark.sql.regions.rules.{OrderCheck, SharedPoint}
 
 /** A read of what this application keeps in the block manager. */
 private[rules] object ReadPersisted extends ReadingApplier[wire.ReadPersisted] {
@@ -43,6 +44,20 @@ private[rules] object ReadPersisted extends ReadingApplier[wire.ReadPersisted] {
   protected def layout(check: OrderCheck, action: wire.ReadPersisted): Option[Option[StoredLayout]] =
     check.runtime.recycling.persisted.get(action.entry).map(_.layout)
 
+  override def misplaced(
+      check: OrderCheck,
+      node: SignedNode,
+      action: wire.ReadPersisted,
+      shared: Seq[SharedPoint],
+      again: Boolean): Option[Refusal] =
+    super.misplaced(check, node, action, shared, again).orElse {
+      check.runtime.recycling.persisted.get(action.entry).flatMap { held =>
+        check.failing(node, action.entry, columns(held), held.conjuncts, action.implied.toSet)
+      }
+    }
+
+  private def columns(held: Persisted.Held): Seq[(String, Attribute)] = held.columns.zip(held.relation.output)
+
   def read(reads: Reads, node: SignedNode, at: SignedNode, action: wire.ReadPersisted): Either[Refusal, LogicalPlan] =
     read(reads, node, at, action.entry, computes = false)
 
@@ -57,8 +72,7 @@ private[rules] object ReadPersisted extends ReadingApplier[wire.ReadPersisted] {
     for {
       held <- persisted.get(entry).toRight(Refusal("ENTRY_MISSING", entry))
       arranged <- reads.arranged(node, at, held.layout)
-      found <- reads.over(node, held.relation, held.columns.zip(held.relation.output), held.conjuncts -- implied,
-        implied.nonEmpty)
+      found <- reads.over(node, held.relation, columns(held), held.conjuncts -- implied, implied.nonEmpty)
       check = (_: Configuration) => persisted.missing(entry)
       // Spark's own relation knows its partitions.
     } yield reads.recycled(node, entry, found, check, arranged.isDefined, None, computes)

@@ -27,10 +27,10 @@ private[rules] object RouteApplier extends ActionApplier[wire.Route] {
       node: SignedNode,
       action: wire.Route,
       shared: Seq[SharedPoint],
-      again: Boolean): Option[String] = {
+      again: Boolean): Option[Refusal] = {
     // Of the same sort of other rows, too: where rows were ties, it is likely that some are again.
     val tied = check.order.sorted(node).exists(check.runtime.recycling.ties.contains)
-    Option.when(tied || !check.order.unread(node))(action.platform)
+    Option.when(tied || !check.order.unread(node))(Refusal(Applying.rowOrder, action.platform))
   }
 
   def apply(query: Applying, node: SignedNode, plan: LogicalPlan, action: wire.Route): Either[Refusal, LogicalPlan] =

@@ -17,7 +17,7 @@ private[rules] object StoreResult extends ActionApplier[wire.Store] {
       node: SignedNode,
       action: wire.Store,
       shared: Seq[SharedPoint],
-      again: Boolean): Option[String] = check.misplaced(node, action.ref, shared, known = !again)
+      again: Boolean): Option[Refusal] = check.misplaced(node, action.ref, shared, known = !again)
 
   def apply(query: Applying, node: SignedNode, plan: LogicalPlan, action: wire.Store): Either[Refusal, LogicalPlan] =
     Target(query, node, plan, action.ref, action.columns).flatMap { target =>
