@@ -42,16 +42,20 @@ private[rules] final class Definitions {
 
   def get(digest: String): Option[Definition] = known.get(digest)
 
-  private val failing = mutable.HashMap[String, Boolean]()
-
   /** Whether it may raise an error where it is computed of a row. */
-  def mayFail(digest: String): Boolean =
-    failing.getOrElse(
+  val mayFail: String => Boolean = mayFail(Set.empty)
+
+  /** The same where the values `given` are there already. */
+  def mayFail(given: Set[String]): String => Boolean = {
+    val memory = mutable.HashMap[String, Boolean]()
+    def failing(digest: String): Boolean = memory.getOrElse(
       digest, {
-        val found = known.get(digest).exists(each => !each.total || each.inputs.exists(mayFail))
-        failing(digest) = found
+        val found = !given(digest) && known.get(digest).exists(each => !each.total || each.inputs.exists(failing))
+        memory(digest) = found
         found
       })
+    failing
+  }
 
   /**
    * The digest of the same value in the rows of one factor of a product, where the sources have the `mark` of that

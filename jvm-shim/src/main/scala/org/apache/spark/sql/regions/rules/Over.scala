@@ -53,11 +53,12 @@ private[rules] final class Over(definitions: Definitions, conjuncts: String => O
     val built = mutable.HashMap[String, Expression]() ++ stored
     val same = standIns(built.keySet.toSet, storedConjuncts)
     val sizes = mutable.HashMap[String, Long]()
+    val fails = definitions.mayFail(built.keySet.toSet)
     def build(digest: String): Expression = built.get(digest).orElse(same.get(digest).map(build)) match {
       case Some(expression) => expression
       case None =>
         // Plain Spark raises an error that rows which are not stored are the reason of.
-        if (filters.early(digest)) Refused(Over.mayFail, digest)
+        if (filters.early(digest) && fails(digest)) Refused(Over.mayFail, digest)
         val definition = definitions.get(digest).getOrElse(Refused("NOT_COVERED", digest))
         val inputs = definition.inputs.map(build)
         val size = 1 + definition.inputs.map(sizes.getOrElse(_, 1L)).sum
@@ -68,12 +69,12 @@ private[rules] final class Over(definitions: Definitions, conjuncts: String => O
         expression
     }
     val last = wanted.lastIndexWhere(d =>
-      storedConjuncts(d) || narrowed && conjuncts(d).exists(_.told.isDefined) && !definitions.mayFail(d))
+      storedConjuncts(d) || narrowed && conjuncts(d).exists(_.told.isDefined) && !fails(d))
     val residual = wanted.zipWithIndex.filterNot { case (digest, _) => storedConjuncts(digest) }
-    val failing = residual.collectFirst { case (digest, at) if definitions.mayFail(digest) => at }
+    val failing = residual.collectFirst { case (digest, at) if fails(digest) => at }
     val computed = AttributeSet(stored.collect { case (digest, a) if definitions.get(digest).isDefined => a })
     val conditions = residual.map { case (digest, at) =>
-      if (at < last && definitions.mayFail(digest)) Refused(Over.mayFail, s"filter $digest")
+      if (at < last && fails(digest)) Refused(Over.mayFail, s"filter $digest")
       if (!conjuncts(digest).exists(_.residual)) Refused("NOT_COVERED", s"filter $digest")
       // Files have no statistics of what is computed of their rows: those that plain Spark fails at are not skipped here.
       if (failing.forall(at <= _)) build(digest)
