@@ -71,6 +71,8 @@ trait SignedPlan {
   def equal: Map[String, (String, String)]
   def predicates: Seq[wire.Predicate]
 
+  final lazy val parents: Map[Int, SignedNode] = nodes.flatMap(node => node.children.map(_ -> node)).toMap
+
   /** The node and all that is below it, in pre-order. */
   final def below(node: SignedNode): Seq[SignedNode] = node +: node.children.flatMap(child => below(nodes(child)))
 
@@ -82,15 +84,13 @@ trait SignedPlan {
    * attributes (same expression ids).
    *
    * @param stored column digest of each of `source`'s attributes
-   * @param storedConjuncts conjuncts that `source` has already applied
-   * @param narrowed whether it lacks further rows, which conjuncts of the node that compare one value leave out
+   * @param storedConjuncts conjuncts that `source` has already applied; it may lack further rows that one of the node's leaves out
    */
   def over(
       node: SignedNode,
       source: LogicalPlan,
       stored: Seq[(String, Attribute)],
-      storedConjuncts: Set[String],
-      narrowed: Boolean = false): Either[Refusal, LogicalPlan]
+      storedConjuncts: Set[String]): Either[Refusal, LogicalPlan]
 }
 
 object Tags {

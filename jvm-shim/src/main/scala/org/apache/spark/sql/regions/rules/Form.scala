@@ -100,6 +100,7 @@ private[rules] final class Definitions {
  * @param residual whether it can be applied on top of stored rows
  * @param equal two values that are the same, bit for bit, where the filter holds
  * @param told what it says of one value, where it is a simple one
+ * @param certain values; where none of them is null it is true or false
  */
 private[rules] final case class Conjunct(
     digest: String,
@@ -108,13 +109,27 @@ private[rules] final case class Conjunct(
     notNull: Option[String],
     residual: Boolean,
     equal: Option[(String, String)] = None,
-    told: Option[wire.Predicate] = None)
+    told: Option[wire.Predicate] = None,
+    certain: Option[Set[String]] = None)
 
 /**
  * @param inOrder in which plain Spark applies them: one may keep the next from failing
  * @param early see [[Form]]
+ * @param certain those that are true or false of each row at which the ones before them are true
  */
-private[rules] final case class Filters(inOrder: Seq[String], early: Set[String] = Set.empty)
+private[rules] final case class Filters(inOrder: Seq[String], early: Set[String], certain: Set[String]) {
+
+  /**
+   * A filter that may fail and that plain Spark may apply to other rows than a source does which has the filters `applied` behind it.
+   * Files skip rows by their statistics, plain Spark's others than a source's, and Spark goes on after a filter that is neither true nor
+   * false. So others have to be before it, and to leave nothing open.
+   */
+  def misplaced(applied: String => Boolean, fails: String => Boolean): Option[String] =
+    inOrder.find(digest => !applied(digest) && fails(digest)).filterNot { digest =>
+      val (before, from) = inOrder.span(_ != digest)
+      before.forall(certain) && from.forall(later => !applied(later) && fails(later))
+    }
+}
 
 /**
  * The normal form of a plan: the filtered cross product of `atoms`.
@@ -154,7 +169,14 @@ private[rules] final case class Form(
       conjuncts.filterNot { case (_, conjunct) => conjunct.notNull.exists(strict.contains) }
     }
 
-  lazy val filters: Filters = Filters(normal.keys.toSeq, early)
+  lazy val filters: Filters = {
+    val (certain, _) = conjuncts.valuesIterator.foldLeft((Set.empty[String], Set.empty[String])) {
+      case ((certain, given), each) if each.certain.exists(_.subsetOf(given)) =>
+        (certain + each.digest, given ++ each.strict ++ each.notNull)
+      case (known, _) => known
+    }
+    Filters(normal.keys.toSeq, early, certain)
+  }
 
   lazy val lineage: String = Digest.of("rows", core +: filters.inOrder.sorted)
 

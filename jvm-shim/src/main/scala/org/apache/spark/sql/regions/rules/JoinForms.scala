@@ -33,7 +33,11 @@ private[rules] final class Conjuncts(context: ExpressionContext, digest: Express
       case _ => None
     }
     val told = SimplePredicates(condition, own, digest)
-    Conjunct(own, reads.distinct, strict.result(), notNull, residual = !exists, equal, told)
+    val given = condition.transform { case a: Attribute => a.withNullability(false) }
+    val certain =
+      if (!condition.nullable) Some(Set.empty[String])
+      else Option.unless(given.nullable)(condition.references.map(digest(_)).toSet)
+    Conjunct(own, reads.distinct, strict.result(), notNull, residual = !exists, equal, told, certain)
   }
 
   /** Values that are not null wherever `value` is not. */

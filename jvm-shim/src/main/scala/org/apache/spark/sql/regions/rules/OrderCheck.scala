@@ -30,32 +30,29 @@ private[rules] final class OrderCheck(
   /**
    * @param again whether something was refused before. Else a node's own rows may be stored unlooked at: their order is found beside
    * the query, and where it turns out to be unknown they are stored in vain, once.
-   * @return node and why; the detail is the entry of a read, the DataFrame of what would be kept, or "" of the node's own result
+   * @return node and why; the detail is what the planner knows its choice by
    */
   def refused(answer: wire.Decision, shared: Seq[SharedPoint], again: Boolean): Seq[(Int, Refusal)] = for {
     action <- answer.actions.collect { case action: wire.NodeAction => action }
     node <- signed.nodes.lift(action.node)
+    applier = ActionApplier.of(action)
+    subject <- applier.subject(action)
     // Of a read of another query's part of the plan nothing is known until it is put there.
-    why <- ActionApplier.of(action).misplaced(this, node, action, shared, again)
-  } yield node.id -> why
+    why <- if (signed.skips(node)) Some(Over.mayFail) else applier.misplaced(this, node, action, shared, again)
+  } yield node.id -> Refusal(why, subject)
 
   /** What is kept of the node: its DataFrame where that does not fit, "" where the node's own rows could not be read in order. */
-  def misplaced(node: SignedNode, ref: Option[String], shared: Seq[SharedPoint], known: Boolean): Option[Refusal] =
+  def misplaced(node: SignedNode, ref: Option[String], shared: Seq[SharedPoint], known: Boolean): Option[String] =
     ref match {
       case Some(name) => shared.find(_.ref == name).flatMap { point =>
-          if (!order.fits(node, point)) Some(Refusal(Applying.rowOrder, name))
-          else failing(node, name, point.columns, point.signature.conjuncts.toSet)
+          if (!order.fits(node, point)) Some(Applying.rowOrder)
+          else failing(node, point.columns, point.signature.conjuncts.toSet)
         }
-      case None => Option.unless(known || order.repeatable(node))(Refusal(Applying.rowOrder))
+      case None => Option.unless(known || order.repeatable(node))(Applying.rowOrder)
     }
 
-  /** Whether plain Spark computes for the node what may fail of rows that are not among those of `name`. */
-  def failing(
-      node: SignedNode,
-      name: String,
-      columns: Seq[(String, Attribute)],
-      conjuncts: Set[String],
-      implied: Set[String] = Set.empty): Option[Refusal] =
-    signed.over(node, LocalRelation(columns.map(_._2)), columns, conjuncts -- implied, implied.nonEmpty).left.toOption
-      .filter(_.code == Over.mayFail).map(_.copy(detail = name))
+  /** Whether plain Spark computes for the node what may fail of rows that a source does not have. */
+  def failing(node: SignedNode, columns: Seq[(String, Attribute)], conjuncts: Set[String]): Option[String] =
+    signed.over(node, LocalRelation(columns.map(_._2)), columns, conjuncts).left.toOption.map(_.code)
+      .filter(_ == Over.mayFail)
 }

@@ -2,15 +2,7 @@ package org.apache.spark.sql.regions.rules
 
 import scala.collection.mutable
 
-import org.apache.spark.sql.catalyst.expressions.{
-  Alias,
-  And,
-  Attribute,
-  AttributeSet,
-  Expression,
-  KnownNullable,
-  NamedExpression
-}
+import org.apache.spark.sql.catalyst.expressions.{Alias, And, Attribute, AttributeSet, Expression, NamedExpression}
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project}
 import org.apache.spark.sql.regions.{Refusal, SignedNode}
 
@@ -23,10 +15,9 @@ private[rules] final class Over(definitions: Definitions, conjuncts: String => O
       filters: Filters,
       source: LogicalPlan,
       stored: Seq[(String, Attribute)],
-      storedConjuncts: Set[String],
-      narrowed: Boolean): Either[Refusal, LogicalPlan] =
+      storedConjuncts: Set[String]): Either[Refusal, LogicalPlan] =
     node.signature.flatMap { signature =>
-      apply(node.plan.output.zip(signature.columns), filters, source, stored, storedConjuncts, narrowed)
+      apply(node.plan.output.zip(signature.columns), filters, source, stored, storedConjuncts)
     }
 
   /** @param columns what to compute, with the digests */
@@ -35,9 +26,8 @@ private[rules] final class Over(definitions: Definitions, conjuncts: String => O
       filters: Filters,
       source: LogicalPlan,
       stored: Seq[(String, Attribute)],
-      storedConjuncts: Set[String],
-      narrowed: Boolean = false): Either[Refusal, LogicalPlan] =
-    try Right(rebuild(columns, filters, source, stored, storedConjuncts, narrowed))
+      storedConjuncts: Set[String]): Either[Refusal, LogicalPlan] =
+    try Right(rebuild(columns, filters, source, stored, storedConjuncts))
     catch { case refused: Refused => Left(refused.refusal) }
 
   private def rebuild(
@@ -45,8 +35,7 @@ private[rules] final class Over(definitions: Definitions, conjuncts: String => O
       filters: Filters,
       source: LogicalPlan,
       stored: Seq[(String, Attribute)],
-      storedConjuncts: Set[String],
-      narrowed: Boolean): LogicalPlan = {
+      storedConjuncts: Set[String]): LogicalPlan = {
     val wanted = filters.inOrder
     val foreign = storedConjuncts -- wanted
     if (foreign.nonEmpty) Refused("NOT_COVERED", s"stored rows lack those that ${foreign.min} filters out")
@@ -68,17 +57,10 @@ private[rules] final class Over(definitions: Definitions, conjuncts: String => O
         built(digest) = expression
         expression
     }
-    val last = wanted.lastIndexWhere(d =>
-      storedConjuncts(d) || narrowed && conjuncts(d).exists(_.told.isDefined) && !fails(d))
-    val residual = wanted.zipWithIndex.filterNot { case (digest, _) => storedConjuncts(digest) }
-    val failing = residual.collectFirst { case (digest, at) if fails(digest) => at }
-    val computed = AttributeSet(stored.collect { case (digest, a) if definitions.get(digest).isDefined => a })
-    val conditions = residual.map { case (digest, at) =>
-      if (at < last && fails(digest)) Refused(Over.mayFail, s"filter $digest")
+    filters.misplaced(storedConjuncts, fails).foreach(digest => Refused(Over.mayFail, s"filter $digest"))
+    val conditions = wanted.filterNot(storedConjuncts).map { digest =>
       if (!conjuncts(digest).exists(_.residual)) Refused("NOT_COVERED", s"filter $digest")
-      // Files have no statistics of what is computed of their rows: those that plain Spark fails at are not skipped here.
-      if (failing.forall(at <= _)) build(digest)
-      else build(digest).transformUp { case a: Attribute if computed.contains(a) => KnownNullable(a) }
+      build(digest)
     }
     val filtered = conditions.reduceOption(And).fold(source)(Filter(_, source))
     Project(columns.map { case (attribute, digest) => named(attribute, build(digest), source.outputSet) }, filtered)

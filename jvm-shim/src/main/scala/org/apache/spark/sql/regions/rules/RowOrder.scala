@@ -26,7 +26,7 @@ private[rules] final class RowOrder(
     held: => Boolean = false) {
   val any: Boolean = RowOrder.any(session)
 
-  private lazy val parents: Map[Int, SignedNode] = signed.nodes.flatMap(node => node.children.map(_ -> node)).toMap
+  import signed.parents
 
   private lazy val whole = new PlainPlan(session, signed)
   private val found = mutable.HashMap.empty[Int, (SparkPlan, Option[Layout])]

@@ -3,7 +3,7 @@ package org.apache.spark.sql.regions.rules
 import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.expressions.Attribute
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project}
 import org.apache.spark.sql.regions._
 
 /**
@@ -77,9 +77,29 @@ final class SignedQuery private[rules] (
       node: SignedNode,
       source: LogicalPlan,
       stored: Seq[(String, Attribute)],
-      storedConjuncts: Set[String],
-      narrowed: Boolean): Either[Refusal, LogicalPlan] =
-    rewriting(node, filters(node.id), source, stored, storedConjuncts, narrowed)
+      storedConjuncts: Set[String]): Either[Refusal, LogicalPlan] =
+    rewriting(node, filters(node.id), source, stored, storedConjuncts)
+
+  /**
+   * Whether plain Spark has files skip rows by filters above the node, of which one may fail: which rows it is applied to depends on the
+   * files.
+   */
+  private[rules] def skips(node: SignedNode): Boolean = {
+    @annotation.tailrec
+    def filter(below: SignedNode): Option[SignedNode] = parents.get(below.id) match {
+      case Some(parent) if parent.plan.isInstanceOf[Filter] => Some(parent)
+      case Some(parent) if parent.plan.isInstanceOf[Project] => filter(parent)
+      case _ => None
+    }
+    def scans(plan: LogicalPlan): Boolean = plan match {
+      case _: Project | _: Filter => scans(plan.children.head)
+      case other => other.children.isEmpty
+    }
+    filter(node).filter(_ => scans(node.plan)).exists { above =>
+      if (above.signature.isLeft) !TotalExpressions(above.plan.asInstanceOf[Filter].condition)
+      else filters(above.id).misplaced(filters(node.id).inOrder.toSet, definitions.mayFail).isDefined
+    }
+  }
 
   /** An aggregate's groups, filtered, from a source with more of them. */
   private[rules] def groups(

@@ -27,7 +27,8 @@ private[regions] object TotalExpressions {
     case _: UnscaledValue | _: HashExpression[_] | _: String2TrimExpression => true
     case Like(_, Literal(pattern, _), escape) => pattern != null && !pattern.toString.contains(escape)
     case cast: Cast => cast.evalMode != EvalMode.ANSI && !Seq(cast, cast.child).exists(intervals) ||
-      cast.dataType.isInstanceOf[StringType] || Cast.canUpCast(cast.child.dataType, cast.dataType)
+      cast.dataType.isInstanceOf[StringType] || Cast.canUpCast(cast.child.dataType, cast.dataType) ||
+      cast.dataType == DateType && cast.child.dataType.isInstanceOf[DatetimeType]
     case division @ (_: DivModLike | _: Pmod) =>
       val Seq(number, by) = division.children
       SparkMinor.evalMode(division.asInstanceOf[BinaryArithmetic]) != EvalMode.ANSI || divides(number, by)

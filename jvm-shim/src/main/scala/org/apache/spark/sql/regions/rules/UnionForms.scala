@@ -119,7 +119,8 @@ private[rules] final class UnionForms(definitions: Definitions) {
         first.notNull.flatMap(up.get),
         residual = true,
         first.equal.flatMap { case (one, other) => up.get(one).zip(up.get(other)) },
-        first.told.flatMap(t => up.get(t.column).map(column => t.copy(conjunct = digest, column = column)))
+        first.told.flatMap(t => up.get(t.column).map(column => t.copy(conjunct = digest, column = column))),
+        first.certain.map(_.map(value => up.getOrElse(value, value)))
       )
     }
   }

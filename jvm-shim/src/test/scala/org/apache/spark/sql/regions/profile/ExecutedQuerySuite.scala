@@ -50,8 +50,7 @@ class ExecutedQuerySuite extends munit.FunSuite {
         node: SignedNode,
         source: LogicalPlan,
         stored: Seq[(String, Attribute)],
-        storedConjuncts: Set[String],
-        narrowed: Boolean): Either[Refusal, LogicalPlan] = Left(Refusal("NOT_HERE"))
+        storedConjuncts: Set[String]): Either[Refusal, LogicalPlan] = Left(Refusal("NOT_HERE"))
   }
 
   private object Sign extends Rule[LogicalPlan] {

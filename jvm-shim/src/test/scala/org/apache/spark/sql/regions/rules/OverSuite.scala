@@ -98,8 +98,8 @@ class OverSuite extends SignerSuite {
     "select b.o_id, a.o_total - b.o_total from orders a join orders b on a.o_cust = b.o_cust where a.o_total <> b.o_total and a.o_id % 20 > 1 and b.o_id is not null"
   )
   serves("self join, filtered on computed columns that are stored without their inputs")(
-    "select a.o_id x, upper(a.o_status) s, b.o_tags g, a.o_total > 9 or b.o_total > 7 m from orders a join orders b on a.o_cust = b.o_cust",
-    "select a.o_id, transform(b.o_tags, u -> u) from orders a join orders b on a.o_cust = b.o_cust where upper(a.o_status) = 'S1' and size(b.o_tags) > 0 and (a.o_total > 9 or b.o_total > 7)"
+    "select a.o_id x, upper(a.o_status) s, transform(b.o_tags, t -> t + 1) g, a.o_total > 9 or b.o_total > 7 m from orders a join orders b on a.o_cust = b.o_cust",
+    "select a.o_id, transform(b.o_tags, u -> u + 1) from orders a join orders b on a.o_cust = b.o_cust where upper(a.o_status) = 'S1' and size(transform(b.o_tags, t -> t + 1)) > 0 and (a.o_total > 9 or b.o_total > 7)"
   )
   serves("semi join kept")(
     "select * from orders where exists (select 1 from items where i_order = o_id and i_qty > 9)",
@@ -232,6 +232,14 @@ class OverSuite extends SignerSuite {
   mayFail("a filter below a join")(base, s"select o_id from ($base) where cast(c_name as int) > 0")
   mayFail("a column below a join")(
     base, "select x from orders join (select cast(c_name as int) x, c_id from customers) on o_cust = c_id")
+  mayFail("a filter below a self join")(
+    "select a.o_id x, b.o_id y, a.o_total t, b.o_total u from orders a join orders b on a.o_cust = b.o_cust",
+    "select b.o_id, a.o_total - b.o_total from orders a join orders b on a.o_cust = b.o_cust where a.o_total <> b.o_total and a.o_id + 1 > 20 and b.o_id is not null"
+  )
+  mayFail("a filter behind one that is neither true nor false of nulls")(
+    "select * from orders", "select o_id from orders where o_status in ('1', '2') and 100 / o_cust > 1")
+  mayFail("a filter before one by which plain Spark skips rows")(
+    "select * from orders", "select o_id from orders where cast(o_status as int) > 0 and o_id > 9")
   mayFail("a filter below a semi join")(
     "select o_id, o_status from orders where o_id in (select i_order from items)",
     "select o_id from orders where o_id in (select i_order from items) and cast(o_status as int) > 0"

@@ -1,5 +1,6 @@
 package org.apache.spark.sql.regions.rules.actions
 
+import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.regions.{Refusal, SignedNode, wire}
 import org.apache.spark.sql.regions.exec.StoredLayout
@@ -18,8 +19,14 @@ private[rules] trait ActionApplier[A <: wire.NodeAction] {
   def apply(query: Applying, node: SignedNode, plan: LogicalPlan, action: A): Either[Refusal, LogicalPlan]
 
   /**
-   * What in the action would give rows in another order than plain Spark, where somebody sees it, or not fail where plain Spark does,
-   * as the detail of the reason: the entry, the DataFrame, or "" for the node's own rows. Asked before anything is changed.
+   * What the planner knows its choice by, where it can choose something else: the entry, the DataFrame, the engine, or "" for the
+   * node's own rows.
+   */
+  def subject(action: A): Option[String] = None
+
+  /**
+   * Why the action would give rows in another order than plain Spark, where somebody sees it, or not fail where plain Spark does. Asked
+   * before anything is changed.
    *
    * @param again whether something of the query was refused before
    */
@@ -28,7 +35,7 @@ private[rules] trait ActionApplier[A <: wire.NodeAction] {
       node: SignedNode,
       action: A,
       shared: Seq[SharedPoint],
-      again: Boolean): Option[Refusal] = None
+      again: Boolean): Option[String] = None
 
   /** The event that tells the planner that the action was not applied, if it has to know. */
   def refused(action: A, query: Long, refusal: Refusal): Option[wire.Event] = None
@@ -56,16 +63,21 @@ private[actions] trait ReadingApplier[A <: wire.NodeAction] extends ActionApplie
       at: SignedNode,
       action: A): Either[Refusal, LogicalPlan]
 
-  /** In which order the rows are; None where there are none to read. */
-  protected def layout(check: OrderCheck, action: A): Option[Option[StoredLayout]]
+  /** None where there is nothing to read. */
+  protected def found(check: OrderCheck, action: A): Option[ReadingApplier.Found]
+
+  override def subject(action: A): Option[String] = Some(entry(action))
 
   override def misplaced(
       check: OrderCheck,
       node: SignedNode,
       action: A,
       shared: Seq[SharedPoint],
-      again: Boolean): Option[Refusal] =
-    layout(check, action).filterNot(check.order.fits(node, _)).map(_ => Refusal(Applying.rowOrder, entry(action)))
+      again: Boolean): Option[String] =
+    found(check, action).flatMap { found =>
+      if (!check.order.fits(node, found.layout)) Some(Applying.rowOrder)
+      else check.failing(node, found.columns, found.conjuncts)
+    }
 
   /** Where only the order of rows or what may fail was wrong, it may well serve another query. */
   override def refused(action: A, query: Long, refusal: Refusal): Option[wire.Event] =
@@ -76,4 +88,15 @@ private[actions] trait ReadingApplier[A <: wire.NodeAction] extends ActionApplie
 
   /** What is read. */
   def entry(action: A): String
+}
+
+private[actions] object ReadingApplier {
+
+  /**
+   * What an action reads.
+   *
+   * @param layout in which order the rows are
+   * @param conjuncts filters that all of them fulfil, without those that the node's filters imply
+   */
+  final case class Found(layout: Option[StoredLayout], columns: Seq[(String, Attribute)], conjuncts: Set[String])
 }

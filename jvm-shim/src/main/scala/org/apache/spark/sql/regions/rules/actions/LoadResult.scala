@@ -31,20 +31,19 @@ private[rules] object LoadResult extends ReadingApplier[wire.Load] {
       node: SignedNode,
       action: wire.Load,
       shared: Seq[SharedPoint],
-      again: Boolean): Option[Refusal] =
-    if (action.merged) Option.unless(check.order.free(node))(Refusal(Applying.rowOrder, action.entry))
-    else super.misplaced(check, node, action, shared, again).orElse {
-      check.opened(action.location, action.entry).toOption.flatMap { stored =>
-        val columns = action.columns.zip(attributes(stored))
-        check.failing(node, action.entry, columns, action.conjuncts.toSet, action.implied.toSet)
-      }
-    }
+      again: Boolean): Option[String] =
+    if (action.merged) Option.unless(check.order.free(node))(Applying.rowOrder)
+    else super.misplaced(check, node, action, shared, again)
 
   private def attributes(stored: StoredEntry): Seq[Attribute] =
     stored.schema.map(f => AttributeReference(f.name, f.dataType, f.nullable, f.metadata)())
 
-  protected def layout(check: OrderCheck, action: wire.Load): Option[Option[StoredLayout]] =
-    check.opened(action.location, action.entry).toOption.map(_.layout)
+  protected def found(check: OrderCheck, action: wire.Load): Option[ReadingApplier.Found] =
+    check.opened(action.location, action.entry).toOption.map { stored =>
+      ReadingApplier.Found(stored.layout, action.columns.zip(attributes(stored)), conjuncts(action))
+    }
+
+  private def conjuncts(action: wire.Load): Set[String] = action.conjuncts.toSet -- action.implied
 
   def read(reads: Reads, node: SignedNode, at: SignedNode, action: wire.Load): Either[Refusal, LogicalPlan] = {
     val (entry, digests) = (action.entry, action.columns)
@@ -58,11 +57,11 @@ private[rules] object LoadResult extends ReadingApplier[wire.Load] {
       check = (hadoopConf: Configuration) => Entries.check(stored, hadoopConf).left.toOption
       columns = digests.zip(attributes)
       // What the query's filters imply is shown of the node that was asked about, not of another one in its place.
-      implied = if (node eq at) action.implied else Nil
+      filters = if (node eq at) conjuncts(action) else action.conjuncts.toSet
       found <-
         if (action.refreshed) reads.refreshed(node, scan, columns, entry, check)
         else if (action.merged) reads.rolledUp(node, scan, columns, action, check)
-        else reads.over(node, scan, columns, action.conjuncts.toSet -- implied, implied.nonEmpty).map {
+        else reads.over(node, scan, columns, filters).map {
           reads.recycled(node, entry, _, check, arranged.isDefined, arranged)
         }
     } yield {

@@ -11,12 +11,14 @@ private[rules] object PersistResult extends ActionApplier[wire.Persist] {
   override def refused(action: wire.Persist, query: Long, refusal: Refusal): Option[wire.Event] =
     Some(wire.Dropped(action.entry, query, refusal.code, refusal.detail))
 
+  override def subject(action: wire.Persist): Option[String] = Some(action.ref.getOrElse(""))
+
   override def misplaced(
       check: OrderCheck,
       node: SignedNode,
       action: wire.Persist,
       shared: Seq[SharedPoint],
-      again: Boolean): Option[Refusal] = check.misplaced(node, action.ref, shared, known = false)
+      again: Boolean): Option[String] = check.misplaced(node, action.ref, shared, known = false)
 
   def apply(query: Applying, node: SignedNode, plan: LogicalPlan, action: wire.Persist): Either[Refusal, LogicalPlan] =
     for {

@@ -5,9 +5,9 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.regions.{Counters, Refusal, SignedNode, wire}
-import org.apache.spark.sql.regions.exec.{Persisted, StoredLayout}
+import org.apache.spark.sql.regions.exec.Persisted
 import org.apache.spark.sql.regions.profile.PersistUse
-import org.apache.spark.sql.regions.rules.{OrderCheck, SharedPoint}
+import org.apache.spark.sql.regions.rules.OrderCheck
 
 /** A read of what this application keeps in the block manager. */
 private[rules] object ReadPersisted extends ReadingApplier[wire.ReadPersisted] {
@@ -41,19 +41,9 @@ private[rules] object ReadPersisted extends ReadingApplier[wire.ReadPersisted] {
       found
     }
 
-  protected def layout(check: OrderCheck, action: wire.ReadPersisted): Option[Option[StoredLayout]] =
-    check.runtime.recycling.persisted.get(action.entry).map(_.layout)
-
-  override def misplaced(
-      check: OrderCheck,
-      node: SignedNode,
-      action: wire.ReadPersisted,
-      shared: Seq[SharedPoint],
-      again: Boolean): Option[Refusal] =
-    super.misplaced(check, node, action, shared, again).orElse {
-      check.runtime.recycling.persisted.get(action.entry).flatMap { held =>
-        check.failing(node, action.entry, columns(held), held.conjuncts, action.implied.toSet)
-      }
+  protected def found(check: OrderCheck, action: wire.ReadPersisted): Option[ReadingApplier.Found] =
+    check.runtime.recycling.persisted.get(action.entry).map { held =>
+      ReadingApplier.Found(held.layout, columns(held), held.conjuncts -- action.implied)
     }
 
   private def columns(held: Persisted.Held): Seq[(String, Attribute)] = held.columns.zip(held.relation.output)
@@ -72,7 +62,7 @@ private[rules] object ReadPersisted extends ReadingApplier[wire.ReadPersisted] {
     for {
       held <- persisted.get(entry).toRight(Refusal("ENTRY_MISSING", entry))
       arranged <- reads.arranged(node, at, held.layout)
-      found <- reads.over(node, held.relation, columns(held), held.conjuncts -- implied, implied.nonEmpty)
+      found <- reads.over(node, held.relation, columns(held), held.conjuncts -- implied)
       check = (_: Configuration) => persisted.missing(entry)
       // Spark's own relation knows its partitions.
     } yield reads.recycled(node, entry, found, check, arranged.isDefined, None, computes)

@@ -93,12 +93,11 @@ private[actions] final class Reads(val query: Applying, within: SignedQuery) {
       node: SignedNode,
       source: LogicalPlan,
       columns: Seq[(String, Attribute)],
-      conjuncts: Set[String],
-      narrowed: Boolean = false): Either[Refusal, LogicalPlan] =
+      conjuncts: Set[String]): Either[Refusal, LogicalPlan] =
     for {
       signature <- node.signature
       _ <- Either.cond(conjuncts.forall(signature.conjuncts.contains), (), Refusal("CONJUNCTS_DIFFER"))
-      read <- within.over(node, source, columns, conjuncts, narrowed)
+      read <- within.over(node, source, columns, conjuncts)
     } yield read
 
   def recycled(

@@ -22,15 +22,17 @@ import org.apache.spark.sql.types._
 private[rules] object RouteApplier extends ActionApplier[wire.Route] {
   override val replaces = true
 
+  override def subject(action: wire.Route): Option[String] = Some(action.platform)
+
   override def misplaced(
       check: OrderCheck,
       node: SignedNode,
       action: wire.Route,
       shared: Seq[SharedPoint],
-      again: Boolean): Option[Refusal] = {
+      again: Boolean): Option[String] = {
     // Of the same sort of other rows, too: where rows were ties, it is likely that some are again.
     val tied = check.order.sorted(node).exists(check.runtime.recycling.ties.contains)
-    Option.when(tied || !check.order.unread(node))(Refusal(Applying.rowOrder, action.platform))
+    Option.when(tied || !check.order.unread(node))(Applying.rowOrder)
   }
 
   def apply(query: Applying, node: SignedNode, plan: LogicalPlan, action: wire.Route): Either[Refusal, LogicalPlan] =

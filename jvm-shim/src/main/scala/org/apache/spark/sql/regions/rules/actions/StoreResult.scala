@@ -12,12 +12,14 @@ private[rules] object StoreResult extends ActionApplier[wire.Store] {
   override def refused(action: wire.Store, query: Long, refusal: Refusal): Option[wire.Event] =
     Some(wire.Abandoned(action.entry, query, refusal.code, refusal.detail))
 
+  override def subject(action: wire.Store): Option[String] = Some(action.ref.getOrElse(""))
+
   override def misplaced(
       check: OrderCheck,
       node: SignedNode,
       action: wire.Store,
       shared: Seq[SharedPoint],
-      again: Boolean): Option[Refusal] = check.misplaced(node, action.ref, shared, known = !again)
+      again: Boolean): Option[String] = check.misplaced(node, action.ref, shared, known = !again)
 
   def apply(query: Applying, node: SignedNode, plan: LogicalPlan, action: wire.Store): Either[Refusal, LogicalPlan] =
     Target(query, node, plan, action.ref, action.columns).flatMap { target =>
