@@ -88,7 +88,7 @@ def measured(
         read_seconds=max(rates.read_seconds(*moved), as_its_files(question, draft, number, stored)),
         write_seconds=rates.write_seconds(*moved),
         bytes=stored,
-        past=past * share,
+        past=past,
         expected=expected_uses(signed.lineage, probability, view) * fraction * share,
         session=session_uses(signed.lineage, view) * fraction * share,
         probability=probability,

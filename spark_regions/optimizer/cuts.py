@@ -223,10 +223,12 @@ class Cuts:
         known, whole = draft.seconds.get(number), draft.seconds.get(plan.root)
         if known is None or number not in draft.inclusive_seconds:
             # What was seen of it is a part: what stands below it in other queries, too.
-            task_seconds = sum(self._task_seconds[each] for each in below)
-            stages = len(below & self._moving) * STAGE_OVERHEAD_SECONDS
+            runs = below - plan.under(draft.loads)
+            task_seconds = sum(self._task_seconds[each] for each in runs)
+            stages = len(runs & self._moving) * STAGE_OVERHEAD_SECONDS
             slowed = min(max(self.engine.rates.factor, 1.0), MOST_SLOWED)
-            guess = Estimate(slowed * (task_seconds / max(self.question.cores, 1) + stages), trust)
+            reads = sum(draft.matches[each].seconds for each in below & draft.loads.keys())
+            guess = Estimate(slowed * (task_seconds / max(self.question.cores, 1) + stages) + reads, trust)
             known = guess if known is None or known.value < guess.value else known
         elif self.question.plain_seconds is not None and whole is not None and whole.value > 0 and not draft.loads:
             known = replace(known, value=known.value * max(self.question.plain_seconds / whole.value, 1.0))

@@ -1,9 +1,10 @@
-"""The rows at the top of a query, stored when it first runs if they are few.
+"""The rows at the top of a query, and those of the groups they come from, stored when it first runs if they are few.
 
-The top serves the same query best, and most results are small against the work below them. Tasks hold the rows in
-memory, and they are written when the query has them, so that storing costs it next to nothing; what grows beyond that
-is given up, and so is what was there quickly. Only out of an aggregate that, by its sources, is much work are more rows
-written, as long as that adds little to the query.
+The top serves the same query best, the groups one that goes on from there, sorts them otherwise or takes more of them;
+most results are small against the work below them. Tasks hold the rows in memory, and they are written when the query
+has them, so that storing costs it next to nothing; what grows beyond that is given up, and so is what was there
+quickly. Only at the top, out of an aggregate that, by its sources, is much work, are more rows written, as long as that
+adds little to the query.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from spark_regions.costs.guess import guessed, moves
 from spark_regions.dag.plan import Node, Plan
 from spark_regions.decision.draft import Draft
 from spark_regions.decision.question import Question
-from spark_regions.decision.values import unmeasured
+from spark_regions.decision.values import Store, unmeasured
 from spark_regions.optimizer.strategies.antichain import ancestry
 
 SMALL_BYTES = 1 << 20
@@ -32,31 +33,43 @@ def small_result(question: Question, draft: Draft) -> Draft:
     confs, plan = question.confs, question.plan
     if not draft.first_uses or question.planned or question.subquery or confs.first_use_overhead <= 0:
         return draft
-    number = _first(plan, plan.root, lambda node: node.id in draft.eligible)
-    if number is None or not any(moves(plan.nodes[below]) for below in plan.below(number)):
-        return draft
-    acted = (*draft.loads, *draft.stored)
-    top = plan.nodes[number].signature
-    if top is None or number in plan.under(acted):
-        return draft
+    found: list[Store] = []
+    top = _first(plan, plan.root, lambda node: node.id in draft.eligible)
+    if top is not None:
+        groups = _first(plan, top, _groups)
+        in_memory = (
+            top in ancestry(plan, (*draft.loads, *draft.stored)) or groups is None or not _much_work(question, top)
+        )
+        found += _new(question, draft, top, in_memory)
+        if found and groups in draft.eligible - {top}:
+            found += _new(question, draft, groups, True)
+    return draft.storing(found) if found else draft
+
+
+def _new(question: Question, draft: Draft, number: int, in_memory: bool) -> list[Store]:
+    """The node's rows, where nothing is read or stored at it or above it, and nobody has seen them."""
+    plan, confs = question.plan, question.confs
+    signed = plan.nodes[number].signature
+    moved = any(moves(plan.nodes[below]) for below in plan.below(number))
+    if signed is None or not moved or number in plan.under((*draft.loads, *draft.stored)):
+        return []
     # What is known of it is known of its rows: other values of the same groups are new.
-    known = question.view.variants.get(top.lineage, ())
-    if any(variant.executions and {*top.columns} <= {*variant.columns} for variant in known):
-        return draft
-    in_memory = number in ancestry(plan, acted) or not _much_work(question, number)
-    found = replace(
-        unmeasured(number, top), first_use=True, in_memory=in_memory, bytes=min(SMALL_BYTES, confs.max_bytes)
-    )
-    return draft.storing([(found, "SMALL_RESULT")])
+    known = question.view.variants.get(signed.lineage, ())
+    if any(variant.executions and {*signed.columns} <= {*variant.columns} for variant in known):
+        return []
+    size = min(SMALL_BYTES, confs.max_bytes)
+    store = replace(unmeasured(number, signed), first_use=True, in_memory=in_memory, bytes=size)
+    return [(store, "SMALL_RESULT")]
 
 
 def _much_work(question: Question, top: int) -> bool:
-    """Whether it comes from an aggregate and, by its sources, from much work."""
-    plan = question.plan
-    if _first(plan, top, lambda node: node.operator.startswith("Aggregate")) is None:
-        return False
-    seconds = guessed(plan).task_seconds
-    return sum(seconds[below] for below in plan.below(top)) / max(question.cores, 1) >= LONG_SECONDS
+    """Whether it is, by its sources."""
+    seconds = guessed(question.plan).task_seconds
+    return sum(seconds[below] for below in question.plan.below(top)) / max(question.cores, 1) >= LONG_SECONDS
+
+
+def _groups(node: Node) -> bool:
+    return node.operator.startswith("Aggregate")
 
 
 def _first(plan: Plan, number: int, wanted: Callable[[Node], bool]) -> int | None:
