@@ -17,7 +17,7 @@ _TAKEN = {
     "ROLLED_UP": "Groups of a stored aggregate are merged into those of the query",
     "REFRESHED": "A stored result is brought up to date from the files that it lacks",
     "HELD": "The program still refers to this DataFrame, or uses it again; given up if writing takes long",
-    "SMALL_RESULT": "The few rows at the top of a query or of its groups; given up if many, or if there quickly",
+    "SMALL_RESULT": "A query's rows, or the groups below them, are kept if they are few and took a while to compute",
     "SWEEP": "The query runs again with other values, and is expected to as often as it has",
     "SKI_RENTAL": "Earlier executions have cost as much more than reads as an entry would have",
     "ALWAYS": "The strategy acts at every eligible point",

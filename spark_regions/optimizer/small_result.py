@@ -16,7 +16,7 @@ from spark_regions.costs.guess import guessed, moves
 from spark_regions.dag.plan import Node, Plan
 from spark_regions.decision.draft import Draft
 from spark_regions.decision.question import Question
-from spark_regions.decision.values import Store, unmeasured
+from spark_regions.decision.values import MaterializationCandidate, unmeasured
 from spark_regions.optimizer.strategies.antichain import ancestry
 
 SMALL_BYTES = 1 << 20
@@ -33,33 +33,30 @@ def small_result(question: Question, draft: Draft) -> Draft:
     confs, plan = question.confs, question.plan
     if not draft.first_uses or question.planned or question.subquery or confs.first_use_overhead <= 0:
         return draft
-    found: list[Store] = []
     top = _first(plan, plan.root, lambda node: node.id in draft.eligible)
-    if top is not None:
-        groups = _first(plan, top, _groups)
-        in_memory = (
-            top in ancestry(plan, (*draft.loads, *draft.stored)) or groups is None or not _much_work(question, top)
-        )
-        found += _new(question, draft, top, in_memory)
-        if found and groups in draft.eligible - {top}:
-            found += _new(question, draft, groups, True)
-    return draft.storing(found) if found else draft
+    rows = None if top is None else _new(question, draft, top)
+    if top is None or rows is None:
+        return draft
+    groups = _first(plan, top, _groups)
+    quick = groups is None or top in ancestry(plan, (*draft.loads, *draft.stored)) or not _much_work(question, top)
+    below = _new(question, draft, groups) if groups in draft.eligible - {top} else None
+    found = [replace(rows, in_memory=quick), *([below] if below else [])]
+    return draft.storing([(store, "SMALL_RESULT") for store in found])
 
 
-def _new(question: Question, draft: Draft, number: int, in_memory: bool) -> list[Store]:
-    """The node's rows, where nothing is read or stored at it or above it, and nobody has seen them."""
+def _new(question: Question, draft: Draft, number: int) -> MaterializationCandidate | None:
+    """The node's rows in memory, where nothing is read or stored at it or above it, and nobody has seen them."""
     plan, confs = question.plan, question.confs
     signed = plan.nodes[number].signature
     moved = any(moves(plan.nodes[below]) for below in plan.below(number))
     if signed is None or not moved or number in plan.under((*draft.loads, *draft.stored)):
-        return []
+        return None
     # What is known of it is known of its rows: other values of the same groups are new.
     known = question.view.variants.get(signed.lineage, ())
     if any(variant.executions and {*signed.columns} <= {*variant.columns} for variant in known):
-        return []
+        return None
     size = min(SMALL_BYTES, confs.max_bytes)
-    store = replace(unmeasured(number, signed), first_use=True, in_memory=in_memory, bytes=size)
-    return [(store, "SMALL_RESULT")]
+    return replace(unmeasured(number, signed), first_use=True, in_memory=True, bytes=size)
 
 
 def _much_work(question: Question, top: int) -> bool:

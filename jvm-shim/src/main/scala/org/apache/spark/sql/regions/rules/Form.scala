@@ -115,16 +115,17 @@ private[rules] final case class Conjunct(
 /**
  * @param inOrder in which plain Spark applies them: one may keep the next from failing
  * @param early see [[Form]]
- * @param certain those that are true or false of each row at which the ones before them are true
+ * @param decided asked only where a filter may fail: those that are true or false of each row at which the ones before them are true
  */
-private[rules] final case class Filters(inOrder: Seq[String], early: Set[String], certain: Set[String]) {
+private[rules] final class Filters(val inOrder: Seq[String], val early: Set[String], decided: => Set[String]) {
+  private lazy val certain = decided
 
   /**
    * A filter that may fail and that plain Spark may apply to other rows than a source does which has the filters `applied` behind it.
    * Files skip rows by their statistics, plain Spark's others than a source's, and Spark goes on after a filter that is neither true nor
    * false. So others have to be before it, and to leave nothing open.
    */
-  def misplaced(applied: String => Boolean, fails: String => Boolean): Option[String] =
+  def failing(applied: String => Boolean, fails: String => Boolean): Option[String] =
     inOrder.find(digest => !applied(digest) && fails(digest)).filterNot { digest =>
       val (before, from) = inOrder.span(_ != digest)
       before.forall(certain) && from.forall(later => !applied(later) && fails(later))
@@ -169,13 +170,15 @@ private[rules] final case class Form(
       conjuncts.filterNot { case (_, conjunct) => conjunct.notNull.exists(strict.contains) }
     }
 
-  lazy val filters: Filters = {
+  lazy val filters: Filters = new Filters(normal.keys.toSeq, early, certain)
+
+  private def certain: Set[String] = {
     val (certain, _) = conjuncts.valuesIterator.foldLeft((Set.empty[String], Set.empty[String])) {
       case ((certain, given), each) if each.certain.exists(_.subsetOf(given)) =>
         (certain + each.digest, given ++ each.strict ++ each.notNull)
       case (known, _) => known
     }
-    Filters(normal.keys.toSeq, early, certain)
+    certain
   }
 
   lazy val lineage: String = Digest.of("rows", core +: filters.inOrder.sorted)

@@ -41,7 +41,7 @@ private[rules] final class OrderCheck(
     why <- if (signed.skips(node)) Some(Over.mayFail) else applier.misplaced(this, node, action, shared, again)
   } yield node.id -> Refusal(why, subject)
 
-  /** What is kept of the node: its DataFrame where that does not fit, "" where the node's own rows could not be read in order. */
+  /** Why what is kept of the node, or its DataFrame, could not be read in its place. */
   def misplaced(node: SignedNode, ref: Option[String], shared: Seq[SharedPoint], known: Boolean): Option[String] =
     ref match {
       case Some(name) => shared.find(_.ref == name).flatMap { point =>

@@ -57,7 +57,7 @@ private[rules] final class Over(definitions: Definitions, conjuncts: String => O
         built(digest) = expression
         expression
     }
-    filters.misplaced(storedConjuncts, fails).foreach(digest => Refused(Over.mayFail, s"filter $digest"))
+    filters.failing(storedConjuncts, fails).foreach(digest => Refused(Over.mayFail, s"filter $digest"))
     val conditions = wanted.filterNot(storedConjuncts).map { digest =>
       if (!conjuncts(digest).exists(_.residual)) Refused("NOT_COVERED", s"filter $digest")
       build(digest)

@@ -97,7 +97,7 @@ final class SignedQuery private[rules] (
     }
     filter(node).filter(_ => scans(node.plan)).exists { above =>
       if (above.signature.isLeft) !TotalExpressions(above.plan.asInstanceOf[Filter].condition)
-      else filters(above.id).misplaced(filters(node.id).inOrder.toSet, definitions.mayFail).isDefined
+      else filters(above.id).failing(filters(node.id).inOrder.toSet, definitions.mayFail).isDefined
     }
   }
 

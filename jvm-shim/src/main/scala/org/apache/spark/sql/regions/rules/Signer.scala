@@ -41,7 +41,8 @@ object Signer extends Logging {
         case Left(refusal) =>
           val node = SignedNode(0, plan, Nil, Left(refusal), None)
           new SignedQuery(
-            Vector(node), Vector(Set.empty), Vector(Filters(Nil, Set.empty, Set.empty)), definitions, Map.empty, None,
+            Vector(node), Vector(Set.empty), Vector(new Filters(Nil, Set.empty, Set.empty)), definitions, Map.empty,
+            None,
             Places.none,
             () => Map.empty, _ => None)
         case Right(functions) =>
@@ -145,7 +146,7 @@ private[rules] final class Signing(
     val id = nodes.size
     nodes += null
     listings += Set.empty
-    filters += Filters(Nil, Set.empty, Set.empty)
+    filters += new Filters(Nil, Set.empty, Set.empty)
     rounding += Set.empty
     val children = plan.children.map(sign(_))
     val subqueries = subqueryPlans(plan).map { inner =>
