@@ -90,7 +90,7 @@ object Layout {
   def of(plan: SparkPlan, whole: SparkPlan): Option[Layout] = {
     val leaves = plan.collectLeaves().map(PlanShape.source)
     val shape = PlanShape.of(plan)
-    val found = if (contains(whole, plan, _.children)) Seq(plan) else occurrences(plan, shape, whole)
+    val found = occurrences(plan, shape, whole)
     if (leaves.exists(_.isEmpty) || found.isEmpty) None
     else {
       val shuffles = plan.exists(_.isInstanceOf[ShuffleExchangeLike])
@@ -105,6 +105,17 @@ object Layout {
             beside.head,
             shuffles))
     }
+  }
+
+  /** Whether what plain Spark has above `plan` in `whole` goes by how its rows are partitioned, or sorted within partitions. */
+  def reliedOn(plan: SparkPlan, whole: SparkPlan): Boolean = occurrences(plan, PlanShape.of(plan), whole).exists {
+    part =>
+      whole.exists { above =>
+        above.children.lazyZip(above.requiredChildDistribution).lazyZip(above.requiredChildOrdering).exists {
+          (child, distribution, ordering) =>
+            (distribution != UnspecifiedDistribution || ordering.nonEmpty) && contains(child, part, within)
+        }
+      }
   }
 
   /** As it runs: `plan` is what adaptive execution made of it. None where we arranged its rows otherwise than plain Spark. */
@@ -179,8 +190,9 @@ object Layout {
 
   private def occurrences(plan: SparkPlan, shape: Option[String], whole: SparkPlan): Seq[SparkPlan] = {
     val top = operator(plan)
-    val similar = whole.collect { case each if each.getClass == top.getClass => each }
+    lazy val similar = whole.collect { case each if each.getClass == top.getClass => each }
     shape match {
+      case _ if contains(whole, plan, _.children) => Seq(plan)
       case Some(text) => similar.filter(PlanShape.of(_).contains(text))
       case None => similar.filter(_.sameResult(top))
     }

@@ -170,16 +170,15 @@ private[rules] final case class Form(
       conjuncts.filterNot { case (_, conjunct) => conjunct.notNull.exists(strict.contains) }
     }
 
-  lazy val filters: Filters = new Filters(normal.keys.toSeq, early, certain)
-
-  private def certain: Set[String] = {
-    val (certain, _) = conjuncts.valuesIterator.foldLeft((Set.empty[String], Set.empty[String])) {
+  lazy val filters: Filters = new Filters(
+    normal.keys.toSeq,
+    early,
+    conjuncts.valuesIterator.foldLeft((Set.empty[String], Set.empty[String])) {
       case ((certain, given), each) if each.certain.exists(_.subsetOf(given)) =>
         (certain + each.digest, given ++ each.strict ++ each.notNull)
       case (known, _) => known
-    }
-    certain
-  }
+    }._1
+  )
 
   lazy val lineage: String = Digest.of("rows", core +: filters.inOrder.sorted)
 

@@ -209,7 +209,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
       case Right(decision) =>
         Applying.besides(session, runtime, decision)
         val refused = notes.lap("check") {
-          check.refused(decision, shared, unordered.nonEmpty)
+          new OrderCheck(runtime, signed, order, opened, shared, unordered.nonEmpty).refused(decision)
             .filterNot { case (node, why) => unordered.contains(node -> why.detail) }
         }
         if (refused.nonEmpty && unordered.size < Deciding.mostUnordered) {
@@ -302,7 +302,6 @@ private object Deciding extends Logging {
       shape.fold(Set.empty[String])(s => runtime.changed(s.shape, QueryShape.conditions(signed.nodes.map(_.plan))))
     val points = new SharedPoints(session, runtime, signed, order, frames, changed)
     val opened = new OpenedEntries(session)
-    val check = new OrderCheck(runtime, signed, order, opened)
     var sent = false
 
     /** Nodes that a DataFrame does not fit. */

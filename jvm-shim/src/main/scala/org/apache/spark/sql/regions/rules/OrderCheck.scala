@@ -18,31 +18,32 @@ private[rules] final class OpenedEntries(session: SparkSession) {
 }
 
 /**
- * Which of the planner's choices would give rows in another order than plain Spark, where somebody sees it, or rows where it fails. Asked before anything
- * is changed, so that the planner can choose something else.
+ * Which of the planner's choices would give rows in another order than plain Spark, where somebody sees it, or rows where it fails.
+ * Asked before anything is changed, so that the planner can choose something else.
+ *
+ * @param again whether something of the query was refused before. Else a node's own rows may be stored unlooked at: their order is
+ *   found beside the query, and where it turns out to be unknown they are stored in vain, once
  */
 private[rules] final class OrderCheck(
     val runtime: RegionsRuntime,
     signed: SignedQuery,
     val order: RowOrder,
-    val opened: OpenedEntries) {
+    val opened: OpenedEntries,
+    shared: Seq[SharedPoint],
+    val again: Boolean) {
 
-  /**
-   * @param again whether something was refused before. Else a node's own rows may be stored unlooked at: their order is found beside
-   * the query, and where it turns out to be unknown they are stored in vain, once.
-   * @return node and why; the detail is what the planner knows its choice by
-   */
-  def refused(answer: wire.Decision, shared: Seq[SharedPoint], again: Boolean): Seq[(Int, Refusal)] = for {
+  /** Node and why; the detail is what the planner knows its choice by. */
+  def refused(answer: wire.Decision): Seq[(Int, Refusal)] = for {
     action <- answer.actions.collect { case action: wire.NodeAction => action }
     node <- signed.nodes.lift(action.node)
     applier = ActionApplier.of(action)
     subject <- applier.subject(action)
     // Of a read of another query's part of the plan nothing is known until it is put there.
-    why <- if (signed.skips(node)) Some(Over.mayFail) else applier.misplaced(this, node, action, shared, again)
+    why <- if (signed.skips(node)) Some(Over.mayFail) else applier.misplaced(this, node, action)
   } yield node.id -> Refusal(why, subject)
 
   /** Why what is kept of the node, or its DataFrame, could not be read in its place. */
-  def misplaced(node: SignedNode, ref: Option[String], shared: Seq[SharedPoint], known: Boolean): Option[String] =
+  def misplaced(node: SignedNode, ref: Option[String], known: Boolean): Option[String] =
     ref match {
       case Some(name) => shared.find(_.ref == name).flatMap { point =>
           if (!order.fits(node, point)) Some(Applying.rowOrder)

@@ -78,8 +78,12 @@ private[rules] final class RowOrder(
       Some(Arranged(UnknownPartitioning(stored.partitions), Nil))
     else {
       val (plan, layout) = plain(node)
-      layout.flatMap(Layout.arranged(_, plan, stored))
+      // Partitioned anew for what is above, they would come in another order there.
+      layout.flatMap(Layout.arranged(_, plan, stored)).filter(_ => stored.planned || !reliedOn(node, plan))
     }
+
+  private def reliedOn(node: SignedNode, plan: SparkPlan): Boolean =
+    if (inSubquery(node)) !onTop(node) else Layout.reliedOn(plan, whole.physical)
 
   private val origins = mutable.HashMap.empty[Int, Option[String]]
 

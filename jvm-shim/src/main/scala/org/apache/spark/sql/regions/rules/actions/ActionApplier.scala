@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.regions.{Refusal, SignedNode, wire}
 import org.apache.spark.sql.regions.exec.StoredLayout
-import org.apache.spark.sql.regions.rules.{OrderCheck, Over, SharedPoint}
+import org.apache.spark.sql.regions.rules.{OrderCheck, Over}
 
 /** How one kind of action changes the plan at its node. */
 private[rules] trait ActionApplier[A <: wire.NodeAction] {
@@ -27,15 +27,8 @@ private[rules] trait ActionApplier[A <: wire.NodeAction] {
   /**
    * Why the action would give rows in another order than plain Spark, where somebody sees it, or not fail where plain Spark does. Asked
    * before anything is changed.
-   *
-   * @param again whether something of the query was refused before
    */
-  def misplaced(
-      check: OrderCheck,
-      node: SignedNode,
-      action: A,
-      shared: Seq[SharedPoint],
-      again: Boolean): Option[String] = None
+  def misplaced(check: OrderCheck, node: SignedNode, action: A): Option[String] = None
 
   /** The event that tells the planner that the action was not applied, if it has to know. */
   def refused(action: A, query: Long, refusal: Refusal): Option[wire.Event] = None
@@ -68,12 +61,7 @@ private[actions] trait ReadingApplier[A <: wire.NodeAction] extends ActionApplie
 
   override def subject(action: A): Option[String] = Some(entry(action))
 
-  override def misplaced(
-      check: OrderCheck,
-      node: SignedNode,
-      action: A,
-      shared: Seq[SharedPoint],
-      again: Boolean): Option[String] =
+  override def misplaced(check: OrderCheck, node: SignedNode, action: A): Option[String] =
     found(check, action).flatMap { found =>
       if (!check.order.fits(node, found.layout)) Some(Applying.rowOrder)
       else check.failing(node, found.columns, found.conjuncts)

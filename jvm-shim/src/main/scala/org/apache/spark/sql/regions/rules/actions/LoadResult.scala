@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.regions._
 import org.apache.spark.sql.regions.exec._
 import org.apache.spark.sql.regions.profile.LoadUse
-import org.apache.spark.sql.regions.rules.{OrderCheck, SharedPoint}
+import org.apache.spark.sql.regions.rules.OrderCheck
 
 /** A scan of a stored result, with the rest of the node's filters and columns on top, or its groups merged into the node's. */
 private[rules] object LoadResult extends ReadingApplier[wire.Load] {
@@ -26,14 +26,9 @@ private[rules] object LoadResult extends ReadingApplier[wire.Load] {
   override def refused(action: wire.Load, query: Long, refusal: Refusal): Option[wire.Event] =
     if (action.merged && !refusal.code.startsWith("ENTRY_")) None else super.refused(action, query, refusal)
 
-  override def misplaced(
-      check: OrderCheck,
-      node: SignedNode,
-      action: wire.Load,
-      shared: Seq[SharedPoint],
-      again: Boolean): Option[String] =
+  override def misplaced(check: OrderCheck, node: SignedNode, action: wire.Load): Option[String] =
     if (action.merged) Option.unless(check.order.free(node))(Applying.rowOrder)
-    else super.misplaced(check, node, action, shared, again)
+    else super.misplaced(check, node, action)
 
   private def attributes(stored: StoredEntry): Seq[Attribute] =
     stored.schema.map(f => AttributeReference(f.name, f.dataType, f.nullable, f.metadata)())

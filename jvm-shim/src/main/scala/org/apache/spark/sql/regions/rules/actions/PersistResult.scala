@@ -3,7 +3,7 @@ package org.apache.spark.sql.regions.rules.actions
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
 import org.apache.spark.sql.regions.{Counters, Refusal, SignedNode, wire}
 import org.apache.spark.sql.regions.exec.StoredLayout
-import org.apache.spark.sql.regions.rules.{OrderCheck, SharedPoint}
+import org.apache.spark.sql.regions.rules.OrderCheck
 
 /** The node, or the wider DataFrame in its place, in the block manager; the query reads it there. */
 private[rules] object PersistResult extends ActionApplier[wire.Persist] {
@@ -13,12 +13,8 @@ private[rules] object PersistResult extends ActionApplier[wire.Persist] {
 
   override def subject(action: wire.Persist): Option[String] = Some(action.ref.getOrElse(""))
 
-  override def misplaced(
-      check: OrderCheck,
-      node: SignedNode,
-      action: wire.Persist,
-      shared: Seq[SharedPoint],
-      again: Boolean): Option[String] = check.misplaced(node, action.ref, shared, known = false)
+  override def misplaced(check: OrderCheck, node: SignedNode, action: wire.Persist): Option[String] =
+    check.misplaced(node, action.ref, known = false)
 
   def apply(query: Applying, node: SignedNode, plan: LogicalPlan, action: wire.Persist): Either[Refusal, LogicalPlan] =
     for {

@@ -24,12 +24,7 @@ private[rules] object RouteApplier extends ActionApplier[wire.Route] {
 
   override def subject(action: wire.Route): Option[String] = Some(action.platform)
 
-  override def misplaced(
-      check: OrderCheck,
-      node: SignedNode,
-      action: wire.Route,
-      shared: Seq[SharedPoint],
-      again: Boolean): Option[String] = {
+  override def misplaced(check: OrderCheck, node: SignedNode, action: wire.Route): Option[String] = {
     // Of the same sort of other rows, too: where rows were ties, it is likely that some are again.
     val tied = check.order.sorted(node).exists(check.runtime.recycling.ties.contains)
     Option.when(tied || !check.order.unread(node))(Applying.rowOrder)

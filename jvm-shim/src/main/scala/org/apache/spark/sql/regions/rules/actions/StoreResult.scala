@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
 import org.apache.spark.sql.regions._
 import org.apache.spark.sql.regions.exec._
 import org.apache.spark.sql.regions.profile.StoreUse
-import org.apache.spark.sql.regions.rules.{OrderCheck, SharedPoint}
+import org.apache.spark.sql.regions.rules.OrderCheck
 
 /** A tee over the node, or over the wider DataFrame in its place. */
 private[rules] object StoreResult extends ActionApplier[wire.Store] {
@@ -14,12 +14,8 @@ private[rules] object StoreResult extends ActionApplier[wire.Store] {
 
   override def subject(action: wire.Store): Option[String] = Some(action.ref.getOrElse(""))
 
-  override def misplaced(
-      check: OrderCheck,
-      node: SignedNode,
-      action: wire.Store,
-      shared: Seq[SharedPoint],
-      again: Boolean): Option[String] = check.misplaced(node, action.ref, shared, known = !again)
+  override def misplaced(check: OrderCheck, node: SignedNode, action: wire.Store): Option[String] =
+    check.misplaced(node, action.ref, known = !check.again)
 
   def apply(query: Applying, node: SignedNode, plan: LogicalPlan, action: wire.Store): Either[Refusal, LogicalPlan] =
     Target(query, node, plan, action.ref, action.columns).flatMap { target =>
