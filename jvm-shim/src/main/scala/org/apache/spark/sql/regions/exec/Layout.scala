@@ -29,7 +29,7 @@ final case class Layout(
 /**
  * How rows were stored.
  *
- * @param partitions of the plan as it ran, empty ones included
+ * @param partitions of the plan as it ran, empty ones included; -1 where nothing is claimed, since Spark's own relation knows them
  * @param planned whether adaptive execution changed no operator
  * @param single whether it read each shuffle as one partition, as it would with fewer or narrower rows
  * @param boundaries first and last (exclusive) partition of the shuffle in each partition that was read of it

@@ -79,7 +79,9 @@ private[rules] final class RowOrder(
     else {
       val (plan, layout) = plain(node)
       // Partitioned anew for what is above, they would come in another order there.
-      layout.flatMap(Layout.arranged(_, plan, stored)).filter(_ => stored.planned || !reliedOn(node, plan))
+      layout.flatMap(Layout.arranged(_, plan, stored)).filter { _ =>
+        stored.planned || stored.partitions < 0 || !reliedOn(node, plan)
+      }
     }
 
   private def reliedOn(node: SignedNode, plan: SparkPlan): Boolean =
