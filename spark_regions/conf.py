@@ -419,7 +419,7 @@ CONFS: tuple[Conf, ...] = (
         "bytes",
         "",
         "runtime",
-        "Limit for what we persist in a session. Empty: a quarter of the storage memory.",
+        "Limit for what we persist. Empty: a quarter of the storage memory, all of it for `explore` and `run`.",
         unit="b",
         minimum=0,
     ),

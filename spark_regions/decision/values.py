@@ -172,6 +172,7 @@ class PlannedMaterialization:
     :param level: one of `runs.program.LEVELS`
     :param recompute: seconds to compute it
     :param saving: seconds that reading it saves the queries ahead
+    :param reads: how often they read it
     """
 
     key: Key
@@ -183,6 +184,7 @@ class PlannedMaterialization:
     bytes: float
     recompute: float
     saving: float
+    reads: int
 
 
 @dataclass(frozen=True, slots=True)

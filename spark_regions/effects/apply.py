@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from spark_regions.costs.policy import COLUMNAR_READS
 from spark_regions.dag.records import Entry
 from spark_regions.decision.draft import Draft
 from spark_regions.decision.question import Question
@@ -175,9 +176,7 @@ class Effects:
     def _keep(self, question: Question, wanted: PlannedMaterialization) -> Iterator[Action]:
         """Persist a planned result."""
         size = int(question.rates.level_bytes(wanted.bytes, True))
-        result = PersistedResult(
-            "", wanted.signature, wanted.rows, size, wanted.recompute, wanted.key, wanted.bytes
-        )  # fmt: skip
+        result = PersistedResult("", wanted.signature, wanted.rows, size, wanted.recompute, wanted.key, wanted.bytes)
         return self._persisting(question, wanted, result, size, wanted.saving, "PLANNED")
 
     def _persist(self, question: Question, candidate: MaterializationCandidate) -> Iterator[Action]:
@@ -204,12 +203,13 @@ class Effects:
         yield from (wire.Unpersist(each) for each in released)
         if name is not None:
             kept = (where.node, where.ref, name, where.signature.columns, "MEMORY_AND_DISK", room)
-            yield wire.Persist(*kept, round(saving, 4), reason, detail=detail)
+            columnar = isinstance(where, PlannedMaterialization) and where.reads >= COLUMNAR_READS
+            yield wire.Persist(*kept, round(saving, 4), reason, detail=detail, columnar=columnar)
 
     def _released(self, actions: Sequence[Action], finished: Collection[object]) -> list[Action]:
         """The actions, with what no later query reads released: at once, or after this query if it reads it."""
         over = [each.id for each in self.persisted.kept if each.planned in finished]
-        used = {action.entry for action in actions if isinstance(action, wire.ReadPersisted)}
+        used = {each.entry for each in actions if isinstance(each, wire.ReadPersisted)}
         found: list[Action] = [
             msgspec.structs.replace(action, release=True)
             if isinstance(action, wire.ReadPersisted) and action.entry in over
@@ -217,10 +217,8 @@ class Effects:
             for action in actions
         ]
         for name in over:
-            if name not in used:
-                self.persisted.drop(name)
-                found.append(wire.Unpersist(name))
-        return found
+            (self.persisted.leave if name in used else self.persisted.drop)(name)
+        return [*found, *(wire.Unpersist(name) for name in over if name not in used)]
 
 
 def _load(question: Question, draft: Draft, query: OpenQuery, match: Match, reason: str) -> wire.Load:

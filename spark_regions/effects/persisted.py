@@ -19,6 +19,7 @@ class PersistedResult:
     :param row_bytes: of its rows, as they were estimated; 0 once the real size is known
     :param planned: the result of the recorded run that it is; such are released when their last reader has run
     :param predicates: what its simple filters say
+    :param leaving: whether its last reader lets it go
     """
 
     id: str
@@ -30,6 +31,7 @@ class PersistedResult:
     row_bytes: float = 0.0
     timed: bool = False
     predicates: tuple[Predicate, ...] = ()
+    leaving: bool = False
 
 
 class PersistedResults:
@@ -41,7 +43,7 @@ class PersistedResults:
 
     @property
     def bytes(self) -> int:
-        return sum(each.bytes for each in self._kept.values())
+        return sum(each.bytes for each in self._kept.values() if not each.leaving)
 
     @property
     def kept(self) -> Iterable[PersistedResult]:
@@ -97,6 +99,10 @@ class PersistedResults:
     def resize(self, name: str, size: int) -> None:
         if name in self._kept:
             self._kept[name].bytes = size
+
+    def leave(self, name: str) -> None:
+        """There is room for what the next query makes: the driver tells late that it is gone."""
+        self._kept[name].leaving = True
 
     def drop(self, name: str) -> None:
         self._kept.pop(name, None)

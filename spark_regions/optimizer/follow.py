@@ -74,6 +74,6 @@ def _wanted(
     found = PlannedMaterialization(
         key_of(result), node.id, ref,
         Signature(signature.lineage, signature.core, signature.conjuncts, columns),
-        make.level, result.rows, result.bytes, recorded_query.prefix_seconds[make.node], sum(later),
+        make.level, result.rows, result.bytes, recorded_query.prefix_seconds[make.node], sum(later), len(later),
     )  # fmt: skip
     return found, pair

@@ -5,14 +5,14 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from spark_regions.costs.calibrate import observed_rate, observed_ratio, rates_of
-from spark_regions.costs.guess import guessed, passes_on_files
 from spark_regions.costs.policy import MOST_OFFERS
 from spark_regions.costs.rates import Rates
 from spark_regions.dag.plan import Plan, parse_plan
 from spark_regions.decision.values import RunDecision
 from spark_regions.effects.persisted import PersistedResults
+from spark_regions.runs.expected import Seen, expected
 from spark_regions.runs.program import Budget
-from spark_regions.runs.recorded_query import Measured, RecordedQuery, completed, decoded, query_part
+from spark_regions.runs.recorded_query import RecordedQuery, decoded, query_part
 from spark_regions.runs.run_matcher import KEPT_BEHIND
 from spark_regions.runs.run_planner import RunPlanner, Stored, Waiting
 from spark_regions.runs.run_view import Key, RunView
@@ -40,6 +40,8 @@ class RunFollower:
         self._recorded = decoded(graph.catalog.read(lambda connection: steps_of(connection, run.name, run.id)))
         self.planner = RunPlanner(self._recorded)
         self._batch: tuple[Decide, ...] = ()
+        self._plans: list[Plan] = []
+        self._in_order = False
         self._again: tuple[int, ...] = PLANNED_AGAIN
 
     def look(self, plan: Plan, confs: Confs, cores: int) -> int | None:
@@ -71,12 +73,17 @@ class RunFollower:
     def announce(self, message: Announce) -> BatchPlan:
         """Plan for the queries of a batch; without any, the batch is over.
 
-        Of queries in order, what is kept need not fit at once: it goes after its last use, or once that was left out.
+        What was kept for the batch before goes, but for what this one computes as well. Of queries in order, what is
+        kept need not fit at once: it goes after its last use, or once that was left out.
 
         :raises InvalidRequest: the message breaks the protocol
         """
         self._batch, self._again = tuple(message.queries), PLANNED_AGAIN
-        released = [each.id for each in self.persisted.kept if each.planned is not None]
+        self._in_order = message.at_once > 0
+        self._plans = [query_part(parse_plan(query.plan)) for query in message.queries]
+        computed = {node.signature.lineage for plan in self._plans for node in plan.nodes.values() if node.signature}
+        kept_before = [(each.id, each.planned) for each in self.persisted.kept if each.planned is not None]
+        released = [name for name, (lineage, _) in kept_before if lineage not in computed]
         for name in released:
             self.persisted.drop(name)
         if not message.queries:
@@ -93,22 +100,19 @@ class RunFollower:
         return ordered
 
     def _expected(self, cores: int) -> list[RecordedQuery]:
-        """The queries of a batch with what is known of their operators, or is to be expected from their sources."""
+        batch = zip(self._plans, self._batch, strict=True)
+        return expected(self._plans, [self._seen(plan, query.confs.window) for plan, query in batch], cores)
+
+    def _seen(self, plan: Plan, window: int) -> list[Seen]:
+        view = self.graph.view(plan, window)
+        known = self_seconds(plan, view)
         found = []
-        for query in self._batch:
-            plan = query_part(parse_plan(query.plan))
-            view = self.graph.view(plan, query.confs.window)
-            known, guess = self_seconds(plan, view), guessed(plan)
-            seconds, cardinality = {}, {}
-            for number in plan.below(plan.root):
-                signed = plan.nodes[number].signature
-                seen = rows(signed.lineage, view) if signed else None
-                passed = bool(plan.nodes[number].children) and passes_on_files(plan, number)
-                expected = 0.0 if passed else guess.task_seconds[number]
-                seconds[number] = (known[number].value if number in known else expected) / cores
-                cardinality[number] = seen.value if seen else guess.rows[number]
-            found.append(RecordedQuery(plan, Measured(seconds, cardinality, {})))
-        return completed(found)
+        for number in plan.below(plan.root):
+            signed = plan.nodes[number].signature
+            counted = rows(signed.lineage, view) if signed else None
+            took = known[number].value if number in known else None
+            found.append(Seen(took, counted.value if counted else None))
+        return found
 
     def resized(self, name: str, size: int, seconds: float = 0.0) -> None:
         """The real size of something persisted, and the task-seconds that keeping it took."""
@@ -133,10 +137,14 @@ class RunFollower:
         self.persisted.drop(name)
 
     def _means(self, confs: Confs) -> tuple[Budget, dict[Key, float], Stored]:
-        """What may be kept, and what is kept and stored now."""
+        """What may be kept, and what is kept and stored now.
+
+        What the branches of an exploration have in common goes with them: where there is memory, it is not worth files.
+        """
         budget = Budget(
             persist=confs.persist_max_bytes if confs.persist else 0.0,
             store=float(confs.max_bytes) if confs.recycling else 0.0,
+            memory_first=self._in_order,
         )
 
         def stored() -> list[tuple[str, frozenset[str]]]:

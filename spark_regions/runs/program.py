@@ -22,13 +22,23 @@ GAP = 0.005
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Bytes that may be kept at a level at any time, beyond what is there now."""
+    """Bytes that may be kept at a level at any time, beyond what is there now.
+
+    :param memory_first: nothing is stored that may be persisted
+    """
 
     persist: float
     store: float
+    memory_first: bool = False
 
     def of(self, level: str) -> float:
         return self.persist if level == PERSIST else self.store
+
+    def takes(self, level: str, persisted_bytes: float) -> bool:
+        """Whether there is room at a level for a result of so many bytes in memory."""
+        if level == STORE and self.memory_first and persisted_bytes <= self.persist:
+            return False
+        return self.of(level) > 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,8 +49,10 @@ def solve(
     for k in ahead:
         _query(program, place[k], trimmed[k])
     for number, result in enumerate(found):
+        size = rates.level_bytes(result.bytes, True)
         for level in LEVELS:
-            if (level == PERSIST or result.storable) and (budget.of(level) > 0 or number in kept or number in stored):
+            room = budget.takes(level, size) or number in kept or number in stored
+            if (level == PERSIST or result.storable) and room:
                 _result(program, place, number, result, level, rates, parallelism, kept, stored)
     for k in ahead:
         _paths(program, place[k], trimmed[k])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import json
 import logging
 import pickle
 import time
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("spark_regions")
 
-AHEAD = 64
-"""Branches whose plans are told together, so that what several of them compute is computed once."""
+AHEAD, FIRST_AHEAD = 64, 8
+"""Branches whose plans are told together, so that what several of them compute is computed once; and those that the
+first branch waits for, in a cold driver."""
 IDLE = 0.6
 """Where a branch keeps less than this share of the cores busy, others run beside it."""
 MOST_AT_ONCE = 8
@@ -184,12 +186,14 @@ class Runner:
     def _each(self, pool: ThreadPoolExecutor, adapts: bool) -> None:
         """One after another to their ends (§4.2), some side by side where cores idle.
 
-        :param adapts: to what the first one that runs jobs of its own leaves idle
+        :param adapts: to what one that runs jobs of its own leaves idle
         """
         futures: dict[Future[Any], BranchRun] = {}
         while True:
             while len(futures) < self._width:
                 self._ahead.tell(self._choose, self._most_at_once() if adapts else self._width)
+                if self._ahead.waits(self._choose, [run.number for run in futures.values()]):
+                    break
                 number = self._choose.next()
                 if number is None:
                     break
@@ -200,10 +204,10 @@ class Runner:
             for future in wait(futures, CANCEL_SECONDS if self._cancelled else None, FIRST_COMPLETED).done:
                 run = futures.pop(future)
                 self._over(run, future)
-                busy = self._busy(run) if adapts else None
-                if busy is not None:
-                    adapts = False
-                    self._width = 1 if busy >= IDLE else min(self._most_at_once(), round(1 / busy))
+                # Of one that ran beside others, idle cores say nothing.
+                busy = self._busy(run) if adapts and self._width == 1 else None
+                if busy is not None and busy < IDLE:
+                    self._width = min(self._most_at_once(), round(1 / busy))
             for number in self._cancelled & self._runs.keys():
                 cancel(self._session, self._runs[number].tag)
 
@@ -350,6 +354,8 @@ class _Ahead:
         self.seconds: dict[int, float] = {}
         """That calling took."""
         self._held: list[DataFrame] = []
+        self._ranks: dict[int, int] = {}
+        """Of branches in their order, as the planner answered: each comes after those that make what it reads."""
 
     def take(self, number: int) -> Callable[[], Any]:
         """The branch's function, or what it returned, or raised, already."""
@@ -361,7 +367,7 @@ class _Ahead:
 
         if not self._wanted or any(choose.state(number) == OPEN for number in self._called):
             return
-        numbers = choose.ahead(AHEAD)
+        numbers = choose.ahead(AHEAD if self.seconds else FIRST_AHEAD)
         if len(numbers) < 2:
             return
         frames: list[DataFrame] = []
@@ -376,7 +382,21 @@ class _Ahead:
                         return
                 else:
                     frames.append(found)
-        jvm.announce_json(self._session, frames, width if choose.foreseen else 0)
+        told = jvm.announce_json(self._session, frames, width if choose.foreseen else 0)
+        ranks = json.loads(told).get("ranks", ()) if told else ()
+        found = {place: rank for rank, several in enumerate(ranks) for place in several}
+        foreseen = choose.foreseen and len(found) == len(numbers)
+        self._ranks = {number: found[place] for place, number in enumerate(numbers)} if foreseen else {}
+
+    def waits(self, choose: Choose, running: Sequence[int]) -> bool:
+        """Whether the next branch reads what one of those that run is to make: beside it, it would make it again."""
+        if not self._ranks or not running:
+            return False
+        order = [*self._ranks]
+        for number in choose.ahead(1):
+            before = order[: order.index(number)] if number in self._ranks else ()
+            return any(each in before and self._ranks[each] < self._ranks[number] for each in running)
+        return False
 
     def end(self) -> None:
         for frame in self._held:

@@ -65,8 +65,8 @@ def guessed_rows(
 ) -> dict[int, float]:
     """Rows of each node before any of it ran, from the sizes of its sources.
 
-    A join has as many rows as its larger input; where they are `reduced`, each filter keeps a third and a group-by a
-    tenth, else they are an upper bound for whatever does not multiply rows.
+    A join has as many rows as its larger input; where they are `reduced`, each filter that does more than test for null
+    keeps a third and a group-by a tenth, else they are an upper bound for whatever does not multiply rows.
 
     :param numbers: the nodes, children first; all of them without
     :param known: rows that were seen
@@ -75,11 +75,13 @@ def guessed_rows(
 
     def guessed(node: Node) -> float:
         if not node.children:
+            if node.source_rows is not None:
+                return node.source_rows
             size = unknown_bytes if node.source_bytes is None else node.source_bytes
             return size / max(node.row_bytes, least_row_bytes)
         most = max(found[child] for child in node.children)
         if reduced and node.operator == "Filter":
-            return most * FILTERED
+            return most if _tests_for_null(plan, node) else most * FILTERED
         return most * GROUPED if reduced and node.operator.startswith(("Aggregate", "Distinct")) else most
 
     found: dict[int, float] = {}
@@ -87,3 +89,12 @@ def guessed_rows(
         seen = (known or {}).get(number)
         found[number] = guessed(plan.nodes[number]) if seen is None else seen
     return found
+
+
+def _tests_for_null(plan: Plan, node: Node) -> bool:
+    """Whether the filter leaves out what is null, and no more: so Spark prepares for a join."""
+    below = plan.nodes[node.children[0]].signature
+    if node.signature is None or below is None or below.core != node.signature.core:
+        return False
+    said = [plan.predicates.get(each) for each in node.signature.conjuncts - below.conjuncts]
+    return all(each is not None and () in each.any for each in said)

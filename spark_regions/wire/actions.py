@@ -74,7 +74,10 @@ class Store(Record, frozen=True, tag="store", tag_field="kind"):
 
 
 class Persist(Record, frozen=True, tag="persist", tag_field="kind"):
-    """Keep a node's rows, or those of the DataFrame `ref` in its place, in the block manager."""
+    """Keep a node's rows, or those of the DataFrame `ref` in its place, in the block manager.
+
+    :param columnar: in Spark's own format, which takes longer to make and is read by the columns that are wanted
+    """
 
     node: int
     ref: str | None
@@ -86,6 +89,7 @@ class Persist(Record, frozen=True, tag="persist", tag_field="kind"):
     reason: str
     release: bool = False
     detail: str = ""
+    columnar: bool = False
 
 
 class Unpersist(Record, frozen=True, tag="unpersist", tag_field="kind"):

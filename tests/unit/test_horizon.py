@@ -8,11 +8,13 @@ from builders import plan, signature
 from horizon_cases import RATES, step
 from wire_client import PatientSession, decide, executed, frame, node
 
+from spark_regions.costs.guess import guessed
 from spark_regions.dag.plan import CandidateDataFrame, Plan
 from spark_regions.errors import InvalidRequest
 from spark_regions.planner.service import Service
 from spark_regions.planner.session import Counters
 from spark_regions.runs import run_planner, solution
+from spark_regions.runs.expected import Seen, expected
 from spark_regions.runs.program import Budget
 from spark_regions.runs.recorded_query import Measured, RecordedQuery, completed, decode, encode, recurring_signature
 from spark_regions.runs.results import results
@@ -77,6 +79,16 @@ def test_without_memory_the_store_is_used_and_without_either_nothing_is_kept():
     _, nothing = schedule(steps, 0)
     assert nothing.makes == {}
     assert nothing.chosen_seconds == pytest.approx(nothing.plain_seconds, abs=0.01)
+
+
+def test_where_memory_comes_first_only_what_does_not_fit_is_stored():
+    steps = [chain(f"r{n}", "A", "source") for n in range(5)]
+    found = results(steps, range(5))
+    slow = replace(RATES, persist_write_bytes_per_second=5e6)
+    for megabytes, first, level in ((100, False, "store"), (100, True, "persist"), (50, True, "store")):
+        budget = Budget(megabytes * 1e6, 1e9, memory_first=first)
+        solved = solve(steps, range(5), found, budget, slow, 2, 10.0)
+        assert [make.level for makes in solved.makes.values() for make in makes] == [level]
 
 
 def test_what_is_cheaper_to_compute_than_to_read_is_computed():
@@ -403,6 +415,25 @@ def test_of_queries_in_order_what_is_kept_need_not_fit_at_once(session, at_once)
         assert answers[-1][0][2], "it is let go by its last reader"
     else:
         assert made.count(["persist"]) == 1
+
+
+def test_branches_are_expected_to_take_what_the_first_of_them_took():
+    """Plans of one form, of which one was seen, and one of another."""
+    plans = [chain("r1", "A", "source").plan, chain("r2", "B", "source").plan, chain("r3", "source").plan]
+    unknown = Seen(None, None)
+    ran = [Seen(0.2, 5.0), Seen(8.0, 40.0), unknown]
+    first, like, other = expected(plans, [ran, [unknown] * 3, [unknown] * 2], 2)
+    for query in (first, like):
+        assert [query.measured.seconds[n] for n in (0, 1)] == [0.1, 4.0]
+        assert [query.measured.rows[n] for n in (0, 1)] == [5.0, 40.0]
+    guess = guessed(plans[2])
+    assert other.measured.rows[0] == guess.rows[0]
+    assert other.measured.seconds[0] == guess.task_seconds[0] / 2
+    grouped = plan(
+        {0: ("Aggregate", signature("g"), (1,)), 1: ("Window", signature("w"), (2,)), 2: ("Scan", signature("s"), ())}
+    )
+    (only,) = expected([grouped], [[unknown] * 3], 2)
+    assert only.measured.seconds[0] < only.measured.seconds[1], "it moves its groups alone"
 
 
 def test_a_batch_of_small_sources_keeps_nothing_and_runs_side_by_side(session):

@@ -83,7 +83,7 @@ def candidate(tree, number):
 
 def planned(tree, number):
     signed = tree.nodes[number].signature
-    return PlannedMaterialization((signed.lineage, frozenset()), number, None, signed, "persist", 1.0, 1.0, 1.0, 1.0)
+    return PlannedMaterialization((signed.lineage, frozenset()), number, None, signed, "persist", 1.0, 1.0, 1.0, 1.0, 1)
 
 
 def test_what_spark_computed_twice_is_shared():

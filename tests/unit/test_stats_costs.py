@@ -13,6 +13,7 @@ from spark_regions.dag.running_statistics import RunningStatistics
 from spark_regions.stats.cardinality import guessed_rows, rows, unfiltered_rows
 from spark_regions.stats.estimate import Estimate, estimate
 from spark_regions.stats.operators import OTHER_COLUMNS, bytes_of, self_seconds
+from spark_regions.wire.messages import Comparison, Predicate
 
 
 @pytest.mark.parametrize("split", [0, 1, 3, 5])
@@ -38,6 +39,24 @@ def test_confidence_grows_with_count_and_falls_with_spread():
     assert steady.confidence > once.confidence
     assert spread.confidence < steady.confidence
     assert spread.value == 2.0
+
+
+def test_before_a_run_a_test_for_null_keeps_its_rows():
+    tree = plan(
+        {
+            0: ("Aggregate", signature("g"), (1,)),
+            1: ("Filter", signature("t", conjuncts=("v > 3", "v is there")), (2,)),
+            2: ("Filter", signature("t", conjuncts=("v is there",)), (3,)),
+            3: ("Scan", signature("t"), ()),
+        }
+    )
+    there = Predicate("v is there", "v", "double", ((),))
+    more = Predicate("v > 3", "v", "double", ((Comparison(">", "3.0"),),))
+    counted = replace(tree.nodes[3], source_rows=3e6, source_bytes=1.0)
+    said = {each.conjunct: each for each in (there, more)}
+    tree = replace(tree, nodes={**tree.nodes, 3: counted}, predicates=said)
+    assert guessed_rows(tree) == pytest.approx({3: 3e6, 2: 3e6, 1: 1e6, 0: 1e5})
+    assert guessed_rows(replace(tree, predicates={}))[2] == 1e6, "what a filter does is not known"
 
 
 def test_rows_before_a_run_come_from_the_sources():

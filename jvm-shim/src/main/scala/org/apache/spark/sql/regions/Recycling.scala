@@ -185,7 +185,10 @@ final class Recycling(
   }
 
   def persistMaxBytes(session: SparkSession): Long =
-    session.sessionState.conf.getConf(RegionsConf.persistMaxBytes).getOrElse(storageMemory / 4)
+    session.sessionState.conf.getConf(RegionsConf.persistMaxBytes).getOrElse(storageMemory / (if (announced) 1 else 4))
+
+  /** Whether the program told its next queries: what they have in common is what it would persist itself. */
+  @volatile var announced = false
 
   /** When it was asked for, and the bytes: Spark sends itself a message to find out. */
   @volatile private var asked = (Long.MinValue, 0L)

@@ -2,7 +2,7 @@ package org.apache.spark.sql.regions.exec
 
 import org.apache.spark.rdd.{PartitionCoalescer, PartitionGroup, RDD}
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{Attribute, SortOrder}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet, Expression, SortOrder}
 import org.apache.spark.sql.catalyst.plans.physical._
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, QueryStageExec}
@@ -43,6 +43,11 @@ final case class StoredLayout(
 
 /** What is claimed of the rows that a read gives. */
 final case class Arranged(partitioning: Partitioning, ordering: Seq[SortOrder]) {
+
+  private[exec] def references: AttributeSet = AttributeSet(ordering.flatMap(_.references) ++ (partitioning match {
+    case keys: Expression => keys.references
+    case _ => Nil
+  }))
 
   /** Computes the rows of `plan` so that the claims hold. */
   private[exec] def of(plan: SparkPlan): SparkPlan = {

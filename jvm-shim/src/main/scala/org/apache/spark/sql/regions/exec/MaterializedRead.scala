@@ -6,7 +6,7 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet, SortOrder}
-import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Statistics}
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project, Statistics}
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.metric.SQLMetric
@@ -50,6 +50,20 @@ final case class MaterializedRead(
   private[exec] def refusal(conf: Configuration): Option[Refusal] =
     try inputs.find(!_.unchanged()).map(i => Refusal("INPUT_CHANGED", i.describe)).orElse(check(conf))
     catch { case Failures(error) => Some(Refusal("ENTRY_DAMAGED", Failures.text(error))) }
+
+  /** Without columns that nobody reads: the node that it stands for may have had them, as a join has those of both sides. */
+  private[exec] def pruned(needed: AttributeSet): MaterializedRead = {
+    val claimed = arranged.fold(AttributeSet.empty)(_.references)
+    val kept = output.filter(a => needed.contains(a) || claimed.contains(a))
+    if (kept.isEmpty || kept.size == output.size || read.exists(_.isInstanceOf[EngineRelation])) this
+    else {
+      val less = read match {
+        case Project(list, child) => Project(kept.flatMap(a => list.find(_.exprId == a.exprId)), child)
+        case other => Project(kept, other)
+      }
+      copy(output = kept, read = less, original = Project(kept, original))
+    }
+  }
 
   private def expected: LogicalPlan = if (asPlain && original != null) original else read
   override def stats: Statistics = expected.stats

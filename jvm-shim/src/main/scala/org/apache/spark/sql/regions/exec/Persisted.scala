@@ -25,7 +25,11 @@ final class Persisted {
 
   private val held = new JLinkedHashMap[String, Held]
 
-  /** Keeps the rows of `plan`, lazily: the query that asks first also computes them. An entry that is there is kept as it is. */
+  /**
+   * Keeps the rows of `plan`, lazily: the query that asks first also computes them. An entry that is there is kept as it is.
+   *
+   * @param columnar in Spark's own format, which takes longer to make and is read by the columns that are wanted
+   */
   def open(
       session: SparkSession,
       entry: String,
@@ -33,14 +37,15 @@ final class Persisted {
       columns: Seq[String],
       conjuncts: Set[String],
       level: String,
-      layout: Option[StoredLayout] = None): Held = synchronized {
+      layout: Option[StoredLayout] = None,
+      columnar: Boolean = false): Held = synchronized {
     get(entry).getOrElse {
       val relation = OptimizerRuns.bypass {
         val settled = plan.clone()
         settled.setAnalyzed()
         // Another query may see the order that this one does not.
         settled.foreach(_.unsetTagValue(Tags.anyOrder))
-        inMemory(StorageLevel.fromString(level), new QueryExecution(session, settled))
+        inMemory(StorageLevel.fromString(level), new QueryExecution(session, settled), columnar)
       }
       val made = Held(relation, columns, conjuncts, layout)
       held.put(entry, made)
@@ -48,10 +53,10 @@ final class Persisted {
     }
   }
 
-  private def inMemory(level: StorageLevel, execution: QueryExecution): InMemoryRelation = {
+  private def inMemory(level: StorageLevel, execution: QueryExecution, columnar: Boolean): InMemoryRelation = {
     val conf = execution.sparkSession.sparkContext.conf
     // Kryo would fail on a class that nobody registered, when a block moves to disk: Spark's own format is registered.
-    if (conf.get(Kryo.KRYO_REGISTRATION_REQUIRED)) InMemoryRelation(level, execution, None)
+    if (columnar || conf.get(Kryo.KRYO_REGISTRATION_REQUIRED)) InMemoryRelation(level, execution, None)
     else {
       val keepTime = SQLMetrics.createNanoTimingMetric(execution.sparkSession.sparkContext, "time to keep")
       val format = new RowBatches(keepTime)

@@ -1,8 +1,8 @@
 package org.apache.spark.sql.regions.exec
 
-import org.apache.spark.sql.catalyst.expressions.{And, AttributeSet}
+import org.apache.spark.sql.catalyst.expressions.{Alias, And, Attribute, AttributeSet, Expression}
 import org.apache.spark.sql.catalyst.planning.ScanOperation
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project}
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.{FilterExec, ProjectExec, SparkPlan, SparkStrategy}
 import org.apache.spark.sql.execution.columnar.{InMemoryRelation, InMemoryTableScanLike}
@@ -36,7 +36,14 @@ case class RegionsStrategy(session: SparkSession) extends SparkStrategy {
       recorded.setLogicalLink(files)
       DataWritingCommandExec(command, recorded) :: Nil
 
-    case recycled: MaterializedRead => MaterializedReadExec(read(recycled), recycled) :: Nil
+    case Project(list, recycled: MaterializedRead) => ProjectExec(list, scan(recycled, list)) :: Nil
+
+    case Project(list, filter @ Filter(condition, recycled: MaterializedRead)) =>
+      val filtered = FilterExec(condition, scan(recycled, condition +: list))
+      filtered.setLogicalLink(filter)
+      ProjectExec(list, filtered) :: Nil
+
+    case recycled: MaterializedRead => scan(recycled, recycled.output) :: Nil
 
     case ScanOperation(projects, above, conjuncts, relation: MaterializedRelation) =>
       val needed = AttributeSet((projects ++ above ++ conjuncts).flatMap(_.references))
@@ -59,12 +66,32 @@ case class RegionsStrategy(session: SparkSession) extends SparkStrategy {
     case _ => Nil
   }
 
+  /** @param above what is computed of its rows */
+  private def scan(recycled: MaterializedRead, above: Seq[Expression]): SparkPlan = {
+    val pruned = recycled.pruned(AttributeSet(above.flatMap(_.references)))
+    val scan = MaterializedReadExec(read(pruned, recycled), pruned)
+    scan.setLogicalLink(recycled)
+    scan
+  }
+
+  // Names of its own spare a projection, which would make rows of what is kept by columns.
+  private def renamed(read: LogicalPlan): LogicalPlan = read match {
+    case Project(list, relation: InMemoryRelation) =>
+      val names = list.collect {
+        case alias @ Alias(from: Attribute, _) => from.exprId -> alias.toAttribute
+        case attribute: Attribute => attribute.exprId -> attribute
+      }.toMap
+      if (names.size < list.size) read
+      else Project(list.map(_.toAttribute), relation.withOutput(relation.output.map(a => names.getOrElse(a.exprId, a))))
+    case other => other
+  }
+
   // Adaptive execution makes a stage of each scan of cached data, and looks for the scan's logical node in order to put
   // the stage into the logical plan. It would not find one inside a MaterializedRead, and plan the same stage again, without end.
-  private def read(recycled: MaterializedRead): SparkPlan =
-    if (!recycled.read.exists(_.isInstanceOf[InMemoryRelation])) planLater(recycled.read)
+  private def read(pruned: MaterializedRead, recycled: MaterializedRead): SparkPlan =
+    if (!pruned.read.exists(_.isInstanceOf[InMemoryRelation])) planLater(pruned.read)
     else {
-      val plan = session.sessionState.planner.plan(recycled.read).next()
+      val plan = session.sessionState.planner.plan(renamed(pruned.read)).next()
       plan.foreach {
         case scan: InMemoryTableScanLike => scan.setTagValue(SparkPlan.LOGICAL_PLAN_TAG, recycled)
         case _ =>

@@ -19,8 +19,9 @@ object Batch {
       atOnce: Int): Either[Refusal, wire.BatchPlan] =
     session match {
       case known: classic.SparkSession =>
+        runtime.recycling.announced = frames.nonEmpty
         val told = mutable.HashSet.empty[LogicalPlan]
-        val message = wire.Announce(frames.flatMap(request(runtime, known, _, told)), atOnce)
+        val message = wire.Announce(frames.flatMap(request(runtime, known, _, told, counted = atOnce > 0)), atOnce)
         // One answer for a whole batch may take longer than that for a query.
         runtime.planner.request(message, math.max(runtime.plannerDeadlineMillis, deadlineMillis)).map { answer =>
           answer.release.foreach(runtime.recycling.persisted.drop)
@@ -31,12 +32,16 @@ object Batch {
 
   private val deadlineMillis = 5000L
 
-  /** @param told DataFrames of the queries before, each of which the planner is told once */
+  /**
+   * @param told DataFrames of the queries before, each of which the planner is told once
+   * @param counted whether the planner is told how many rows its sources have
+   */
   private def request(
       runtime: RegionsRuntime,
       session: classic.SparkSession,
       frame: DataFrame,
-      told: mutable.Set[LogicalPlan]): Option[wire.Decide] = {
+      told: mutable.Set[LogicalPlan],
+      counted: Boolean): Option[wire.Decide] = {
     val analyzed = frame.queryExecution.analyzed
     val used = session.sharedState.cacheManager.useCachedData(analyzed)
     OptimizerRuns.captureOptimized(session, used).map { plan =>
@@ -46,7 +51,7 @@ object Batch {
       // The query will not be offered what does not fit it.
       val shared = new SharedPoints(session, runtime, signed, order, frames, Set.empty)(Policy.mostOffers)
         .filterNot(point => order.misfits(signed.nodes(point.node), point.plan))
-      DecideRequest(session, runtime, 0, signed, shared, Policy.mostOffers, Nil)
+      DecideRequest(session, runtime, 0, signed, shared, Policy.mostOffers, Nil, counted = counted)
     }
   }
 }

@@ -18,6 +18,7 @@ private[rules] object DecideRequest {
       (if (typed) operators * Policy.engineOperatorMillis else 0)
   }
 
+  /** @param counted whether all its sources tell how many rows they have */
   def apply(
       session: SparkSession,
       runtime: RegionsRuntime,
@@ -29,7 +30,8 @@ private[rules] object DecideRequest {
       subquery: Boolean = false,
       grown: Map[Int, Seq[wire.GrownEntry]] = Map.empty,
       typed: Option[TypedPlan] = None,
-      shape: Option[wire.QueryShape] = None): wire.Decide = {
+      shape: Option[wire.QueryShape] = None,
+      counted: Boolean = false): wire.Decide = {
     val conf = session.sessionState.conf
     val sources = shared.filter(_.weaker).flatMap(p => signed.below(signed.nodes(p.node)).map(_.id)).toSet
     // Rows may have been left out: what is computed here is read by this query alone.
@@ -40,7 +42,7 @@ private[rules] object DecideRequest {
         signed.nodes.map(n =>
           node(n, whole).copy(
             grown = grown.getOrElse(n.id, Nil),
-            sourceRows = if (sources(n.id)) relationRows(session, n) else None)),
+            sourceRows = if (counted || sources(n.id)) relationRows(session, n) else None)),
         root = 0,
         signed.expressions,
         signed.conjunctColumns,

@@ -5,9 +5,11 @@ import scala.concurrent.ExecutionContext.Implicits.global
 import scala.concurrent.duration._
 
 import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.catalyst.expressions.{Attribute, GreaterThan, Literal}
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project}
 import org.apache.spark.sql.classic.Dataset
 import org.apache.spark.sql.execution.ColumnarToRowExec
+import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.regions.{LocalSpark, Refusal}
 import org.apache.spark.sql.regions.rules.OptimizerRuns
@@ -112,6 +114,33 @@ class MaterializedReadSuite extends ExecSuite {
     assertEquals(sorted(again.collect()), plain)
     assertEquals(codes(queue), Seq("ENTRY_MISSING"))
     assertEquals(spark.sparkContext.getPersistentRDDs.size, 0)
+  }
+
+  for (columnar <- Seq(true, false)) test(s"columns that nobody wants are not read: columnar=$columnar") {
+    val df = numbers.groupBy("k").agg(count("s").as("n"), max("id").as("last"))
+    val optimized = df.asInstanceOf[Dataset[_]].queryExecution.optimizedPlan
+    val persisted = new Persisted
+    val (queue, told) = refusals()
+    val kept =
+      persisted.open(spark, "p1", optimized, Seq("d0", "d1", "d2"), Set.empty, "MEMORY_AND_DISK", None, columnar)
+    val recycled = leaf(served(df, "p1", () => kept.relation, _ => None, told, Nil))
+    val Seq(k, n, _) = recycled.output
+    val above = Seq[(LogicalPlan, Seq[Attribute], DataFrame)](
+      (Project(Seq(n), recycled), Seq(n), df.select("n")),
+      (Project(Seq(n), Filter(GreaterThan(k, Literal(2L)), recycled)), Seq(k, n), df.where("k > 2").select("n")),
+      (recycled, recycled.output, df)
+    )
+    try above.foreach { case (plan, wanted, plain) =>
+        val query = spark.sessionState.executePlan(plan)
+        val read = query.sparkPlan.collectFirst { case read: MaterializedReadExec => read }.get
+        assertEquals(read.output.map(_.exprId), wanted.map(_.exprId))
+        val scan = read.children.flatMap(_.collect { case scan: InMemoryTableScanExec => scan }).head
+        assertEquals(scan.attributes.map(_.exprId), wanted.map(_.exprId), "names of its own need no projection")
+        assertEquals(scan.supportsColumnar, columnar)
+        assertEquals(sorted(Dataset.ofRows(spark, plan).collect()), sorted(plain.collect()))
+      }
+    finally persisted.dropAll()
+    assertEquals(codes(queue), Nil)
   }
 
   for (aqe <- Seq("true", "false")) test(s"over a result that Spark persists: adaptive=$aqe") {

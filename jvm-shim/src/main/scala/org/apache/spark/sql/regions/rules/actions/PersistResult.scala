@@ -30,7 +30,8 @@ private[rules] object PersistResult extends ActionApplier[wire.Persist] {
         columns.map(_._1),
         target.signature.conjuncts.toSet,
         action.level,
-        layout.map(StoredLayout(_, -1, planned = false, single = false, Nil))
+        layout.map(StoredLayout(_, -1, planned = false, single = false, Nil)),
+        action.columnar
       )
       _ = query.runtime.counters.add(Counters.persists)
       read <- ReadPersisted(query, node, action.entry, action.release, computes = true)
