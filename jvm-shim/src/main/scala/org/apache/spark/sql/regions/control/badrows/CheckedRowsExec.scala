@@ -68,15 +68,35 @@ private final class WatchedRDD(
           told()
           row
         } ++ { told(); Iterator.empty }
-      case _ =>
-        var passed = 0L
-        val ahead = mutable.HashMap.empty[Long, Seq[WorkerReport]]
-        found.map { row =>
-          reports.fresh().foreach(report => ahead(report.row) = ahead.getOrElse(report.row, Nil) :+ report)
-          passed += 1
-          if (ahead.isEmpty) row else ahead.remove(passed).fold(row)(sink.returned(_, row, results, types))
-        }.filter(_ != null)
+      case _ => new ReturnedRows(found, reports)
     }
+  }
+
+  /** Nearly all rows go by: a look at each takes a read of memory and no calls beside. */
+  private final class ReturnedRows(rows: Iterator[InternalRow], reports: WorkerReports) extends Iterator[InternalRow] {
+    private var passed = 0L
+    private val ahead = mutable.HashMap.empty[Long, Seq[WorkerReport]]
+    private var current: InternalRow = _
+
+    @tailrec override def hasNext: Boolean =
+      if (current != null) true
+      else if (!rows.hasNext) false
+      else {
+        current = rows.next()
+        passed += 1
+        if (reports.waiting)
+          reports.fresh().foreach(report => ahead(report.row) = ahead.getOrElse(report.row, Nil) :+ report)
+        if (ahead.nonEmpty)
+          ahead.remove(passed).foreach(failed => current = sink.returned(failed, current, results, types))
+        hasNext
+      }
+
+    override def next(): InternalRow =
+      if (hasNext) {
+        val row = current
+        current = null
+        row
+      } else throw new NoSuchElementException("no more rows")
   }
 }
 

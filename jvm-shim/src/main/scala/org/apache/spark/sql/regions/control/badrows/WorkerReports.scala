@@ -28,11 +28,14 @@ private[badrows] final class WorkerReports(file: File) {
   length.putLong(0, 8)
   private var read = 8L
 
+  /** Whether there are some that were not asked for yet. */
+  def waiting: Boolean = length.getLong(0) != read
+
   /** Those that were not asked for yet. */
-  def fresh(): Seq[WorkerReport] = {
-    val end = length.getLong(0)
-    if (end == read) Nil
+  def fresh(): Seq[WorkerReport] =
+    if (!waiting) Nil
     else {
+      val end = length.getLong(0)
       val bytes = new Array[Byte]((end - read).toInt)
       opened.seek(read)
       opened.readFully(bytes)
@@ -44,7 +47,6 @@ private[badrows] final class WorkerReports(file: File) {
         WorkerReports.parsed(text)
       }.toSeq
     }
-  }
 
   def close(): Unit = {
     opened.close()
