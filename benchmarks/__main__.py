@@ -46,6 +46,7 @@ BENCHMARKS = {
     "series64": "jobs",
     "series256": "jobs",
     "series1024": "jobs",
+    "selections": "jobs",
     "weights16": "jobs",
     "weights128": "jobs",
     "folds": "jobs",
@@ -161,6 +162,11 @@ HEADLINES: dict[str, tuple[tuple[str, str, str], ...]] = {
     "series64": (("ours_over_loop", "time series, 64 branches, explore / a loop", ""),),
     "series256": (("ours_over_loop", "time series, 256 branches, explore / a loop", ""),),
     "series1024": (("ours_over_loop", "time series, 1,024 branches, explore / a loop", "<= 0.10"),),
+    "selections": (
+        ("top_over_all", "time series, the best 4 of 16 masks / all of them", "0.61 to 0.66"),
+        ("ordered_over_all", "the same, any 4 that suffice, those first that keep most", ""),
+        ("random0_over_all", "the same, in a random order, of which there are twelve", ""),
+    ),
     **{
         f"weights{count}": (
             ("exhaustive_over_plain", f"a network's initial weights by settings, {count}, explore / a loop", "<= 0.40"),

@@ -152,11 +152,21 @@ def weights(name: str) -> Job:
 
 OURS = Run({})
 WAYS = ("loop", "threads", "cached", "cached_prefix")
+SELECTIONS = ("all", "top", "ordered", *(f"random{seed}" for seed in range(12)))
 JOBS = {
     # Families of programs (Meta-Dataflows, figs. 6, 9 and 7), and a loop over settings that nobody rewrote.
     "kde": exploration("kde", WAYS),
     **{name: exploration(name, WAYS) for name in ("nested16", "nested36", "nested100")},
     **{name: exploration(name, ("loop",)) for name in ("series16", "series64", "series256", "series1024")},
+    # What is chosen decides how much of it is run (fig. 8): each from an empty store.
+    "selections": Job(
+        "explore_job.py",
+        {"plain": Run(argument="selections-ordered")} | {way: Run({}, f"selections-{way}") for way in SELECTIONS},
+        tuple((way,) for way in ("plain", *SELECTIONS)),
+        {f"{way}_over_all": (way, ("all",)) for way in SELECTIONS[1:]},
+        rounds=1,
+        tables=readings,
+    ),
     "sweep": exploration("sweep", ("loop",)),
     # A network's initial weights by its settings (fig. 5), and cross-validation.
     **{name: weights(name) for name in ("weights16", "weights128")},
