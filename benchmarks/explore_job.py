@@ -247,12 +247,11 @@ def main() -> None:
         scores = swept(readings, seconds)
     elif name == "selections":
         scores = selected(readings, way)
-        seconds["exploration"] = time.perf_counter() - start
     elif name in MANY:
         scores = series(readings, name, way)
-        seconds["exploration"] = time.perf_counter() - start
     else:
         scores = chosen_by_us(readings, name, output) if way == "ours" else chosen_by_hand(readings, name, way, output)
+    if name != "sweep":
         seconds["exploration"] = time.perf_counter() - start
     best = min(scores, key=lambda point: scores[point])
     row = ["as plain", as_plain(readings, scores)] if name == "selections" else [*best, f"{scores[best]:.9e}"]
