@@ -168,6 +168,15 @@ JOBS = {
         tables=readings,
     ),
     "sweep": exploration("sweep", ("loop",)),
+    # Loops of quick queries, in which nothing but what we cost and what Spark compiles again can tell.
+    "quick": Job(
+        "quick_job.py",
+        {"plain": Run(), "ours": Run({}, "ours")},
+        (("plain",), ("ours",)),
+        {"ours_over_plain": ("ours", ("plain",))},
+        by_iteration=True,
+        tables=lambda options: data.tpch(options.scale / 10, options.data),
+    ),
     # A network's initial weights by its settings (fig. 5), and cross-validation.
     **{name: weights(name) for name in ("weights16", "weights128")},
     "folds": Job(

@@ -367,6 +367,15 @@ CONFS: tuple[Conf, ...] = (
         "more iterations would pay for it. See [loops that nobody rewrote](explore.md#loops-that-nobody-rewrote).",
     ),
     Conf(
+        "spark.regions.codeReuse.enabled",
+        "bool",
+        "true",
+        "runtime",
+        "Whether Spark's generated code takes numbers and dates of a query as values in place of having them written"
+        " into it, so that a query that differs in them only from an earlier one runs the code that was compiled for"
+        " that one. See [compiled once](explore.md#compiled-once).",
+    ),
+    Conf(
         "spark.regions.workflow.enabled",
         "bool",
         "true",

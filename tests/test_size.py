@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-CEILING = 64_850
+CEILING = 65_000
 MADE = ("Messages.scala", "Policy.scala")
 """By the build, of `spark_regions/wire` and `spark_regions/costs/policy.py`."""
 SIZE = {"spark_regions": ("*.py", "*.js"), "jvm-shim/src/main": ("*.scala", "*.js")}

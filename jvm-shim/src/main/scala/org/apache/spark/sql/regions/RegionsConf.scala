@@ -90,6 +90,7 @@ object RegionsConf {
   val sourcesWritten: ConfigEntry[Boolean] = named("sources.written")
   val sharingEnabled: ConfigEntry[Boolean] = named("sharing.enabled")
   val sweepsEnabled: ConfigEntry[Boolean] = named("sweeps.enabled")
+  val codeReuse: ConfigEntry[Boolean] = named("codeReuse.enabled")
   val workflowEnabled: ConfigEntry[Boolean] = named("workflow.enabled")
   val skewEnabled: ConfigEntry[Boolean] = named("skew.enabled")
   val skewStrategy: ConfigEntry[String] = named("skew.strategy")

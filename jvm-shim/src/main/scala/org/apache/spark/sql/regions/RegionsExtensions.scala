@@ -12,7 +12,7 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan, SparkStrategy}
 import org.apache.spark.sql.regions.control.{Param, ProbeRule, ReplaceableFunctions}
 import org.apache.spark.sql.regions.control.badrows.{BadRows, BadRowsRule, HeldRowsRule}
-import org.apache.spark.sql.regions.exec.RegionsStrategy
+import org.apache.spark.sql.regions.exec.{RegionsStrategy, SharedCode}
 import org.apache.spark.sql.regions.rules.{LineageRule, SharedDataFramesRule, WarmUp}
 import org.apache.spark.sql.regions.skew.SkewRule
 import org.apache.spark.sql.regions.ui.DecisionsTable
@@ -45,7 +45,8 @@ import org.apache.spark.sql.types.StringType
  *   adaptive execution, for each stage whose inputs are written
  *     │  queryStageRules      after Spark's own: tasks of a skewed stage are arranged otherwise
  *     │  columnarRules        rows that fail are caught; the rows of a shuffle that it is about to write are counted by partition; probes
- *     │                       above operators, if control is on; also without adaptive execution
+ *     │                       above operators, if control is on; literals become fields of generated code; also without adaptive
+ *     │                       execution
  *     ▼
  *   execution                 RegionsRuntime's listeners; not registered here, since they belong to the context
  * }}}
@@ -109,6 +110,10 @@ object RegionsExtensions {
   }
 
   val columnarRules: Seq[SparkSession => ColumnarRule] = Seq(
+    {
+      case session: classic.SparkSession => new SharedCode(session)
+      case _ => InactiveColumnar
+    },
     {
       case session: classic.SparkSession if session.sparkContext.conf.get(RegionsConf.controlEnabled) =>
         new ReplaceableFunctions(session)
