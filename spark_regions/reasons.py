@@ -111,6 +111,7 @@ _MATCHING = {
 _DECIDING = {
     "NO_HISTORY": "The point has not been measured yet",
     "YOUNG_SWEEP": "The second iteration may be the last, and an entry costs more than a tenth of it",
+    "IN_VAIN": "A loop whose last iterations had nothing of what was decided: only now and then one is decided on",
     "TOO_CHEAP": "Recomputing costs too little to be worth an entry",
     "TOO_LARGE": "The result is larger than the budget",
     "OVER_BUDGET": "No room within the byte budget",

@@ -132,9 +132,12 @@ class Session:
         done = optimize(question, (number_regions,), draft=applied.draft)
         answer = self._answer(applied.actions, [*applied.declines, *done.declines])
         laps("regions")
+        # A job that recurs is decided on as a whole, and `always` stores whatever it can.
+        seldom = not (confs.workflow and self.follower.planner) and confs.strategy != "always"
+        unasked = self.sweeps.decided(asked.shape, query.actions) if seldom else 0.0
         return replace(
             answer, regions=done.regions, millis=laps.millis, verify=query.verify,
-            baseline=query.baseline,
+            baseline=query.baseline, unasked=unasked,
         )  # fmt: skip
 
     def observe(self, event: Event) -> None:
@@ -142,7 +145,9 @@ class Session:
         runs = self.follower.planner
         match event:
             case told.Executed():
-                self._asked.pop(event.query, None)
+                asked = self._asked.pop(event.query, None)
+                if asked is not None:
+                    self.sweeps.ran(asked.shape, event.deciding)
                 self._divided_by = event.fitted
                 self.learning.executed(event, runs)
             case told.Verified():

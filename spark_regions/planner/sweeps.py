@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from spark_regions.dag.plan import Plan
 from spark_regions.decision.values import Sweep
+from spark_regions.wire.actions import Action, Store, Unpersist
 from spark_regions.wire.messages import QueryShape
 
 MOST_SHAPES = 200
 MOST_VALUES = 10_000
+FREE = 5
+"""Iterations in a row that may be decided on in vain before not all are."""
+SHARE = 0.025
+"""What deciding in vain may take of a loop from then on."""
+BESIDE = 2.0
+"""What is decided on in vain takes, in deciding: the few rows are stored, and what ran is learned from, on the same cores."""
 
 
 @dataclass(slots=True)
@@ -18,11 +26,15 @@ class _Loop:
     """
     :param values: of all iterations, the last one at the end
     :param plan: of the last one, after that `before`
+    :param vain: iterations since the last one that had anything of its decision
+    :param deciding: seconds, of the last one that ran
     """
 
     values: dict[str, None]
     plan: Plan
     before: Plan | None = None
+    vain: int = 0
+    deciding: float = 0.0
 
 
 @dataclass(slots=True)
@@ -43,6 +55,7 @@ class Sweeps:
             if loop.values:
                 loop.before = loop.plan
             loop.plan = plan
+            loop.vain += 1
             if len(loop.values) < MOST_VALUES:
                 loop.values[asked.values] = None
         elif asked.values != next(reversed(loop.values)):
@@ -50,3 +63,26 @@ class Sweeps:
         if loop.before is None or loop.before.nodes.keys() != plan.nodes.keys():
             return None
         return Sweep(len(loop.values), loop.before)
+
+    def decided(self, asked: QueryShape | None, actions: Iterable[Action]) -> float:
+        """Seconds for which the driver need not ask about the loop's next iterations.
+
+        0, but where nothing was spared or kept for others in the last ones. Rows at the top that are stored because they
+        are few serve the same query later, and no other iteration.
+        """
+        loop = self._loops.get(asked.shape) if asked else None
+        if loop is None:
+            return 0.0
+        if not all(isinstance(each, Unpersist) or _few_rows(each) for each in actions):
+            loop.vain = 0
+        return BESIDE * loop.deciding / SHARE if loop.vain >= FREE else 0.0
+
+    def ran(self, asked: QueryShape | None, deciding: float) -> None:
+        """An iteration ran, on which was decided for so many seconds."""
+        loop = self._loops.get(asked.shape) if asked else None
+        if loop is not None:
+            loop.deciding = deciding
+
+
+def _few_rows(action: Action) -> bool:
+    return isinstance(action, Store) and action.reason == "SMALL_RESULT"

@@ -395,6 +395,7 @@ class Decision(Answered, frozen=True, tag="decision"):
     :param millis: of the parts of deciding
     :param weights: where the driver divides by others, as its last `executed` told
     :param tied: digests of sorts that had rows with equal keys; told once
+    :param unasked: for so many seconds queries of this one's shape run as they are
     """
 
     actions: tuple[Action, ...] = ()
@@ -408,6 +409,7 @@ class Decision(Answered, frozen=True, tag="decision"):
     baseline: Baseline | None = None
     verify: bool = False
     tied: tuple[str, ...] = ()
+    unasked: float = 0.0
 
 
 class Announce(Asked, frozen=True, tag="announce"):

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from spark_regions.planner.sweeps import FREE
 from tests.harness.session import NewDecisions, committed, decisions, settle, sibling
 from tests.spark.test_same_rows import OFF
 from tests.tpc.rows import difference, outcome
@@ -212,6 +213,32 @@ def test_nor_is_the_same_query_again(on: SparkSession, folder: Path) -> None:
 def test_the_conf_switches_it_off(spark: SparkSession, folder: Path) -> None:
     off = sibling(spark, ON | {"spark.regions.sweeps.enabled": "false"})
     assert not kept(loop(off, lambda spark, at: over(spark, folder, at), ["8", "3", "a", "5"]))
+
+
+def test_of_a_loop_that_has_nothing_of_it_not_all_iterations_are_decided_on(on: SparkSession, folder: Path) -> None:
+    def query(spark: SparkSession, value: int) -> DataFrame:
+        rows = spark.read.parquet(str(folder))
+        return rows.where(F.col("id") % 97 != value).groupBy(F.col("k") % 10).agg(F.stddev("k"), F.count("*"))
+
+    iterations = loop(on, query, range(40))
+    rested = [n for n, found in enumerate(iterations) if ("refused", "IN_VAIN") in [each[:2] for each in found]]
+    assert rested, iterations
+    assert min(rested) >= FREE
+    assert max(set(range(40)) - set(rested)) > min(rested), "later ones are decided on again"
+
+
+def test_what_is_only_explained_is_always_decided_on(on: SparkSession, folder: Path) -> None:
+    def query(value: int) -> DataFrame:
+        rows = on.read.parquet(str(folder))
+        return rows.where(F.col("id") % 89 != value).groupBy(F.col("k") % 10).agg(F.stddev("k"), F.count("*"))
+
+    for value in range(FREE + 3):
+        query(value).collect()
+    new = NewDecisions(on)
+    query(FREE + 3).explain()
+    query(FREE + 4).collect()
+    asked, rested = new(), "IN_VAIN"
+    assert [d["code"] for d in asked if d["kind"] == "refused"] == [rested], asked
 
 
 def test_what_takes_long_to_write_waits_for_the_third_iteration(on: SparkSession, folder: Path) -> None:

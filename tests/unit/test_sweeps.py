@@ -14,6 +14,7 @@ from spark_regions.optimizer.sweep import Last
 from spark_regions.planner import sweeps
 from spark_regions.planner.sweeps import Sweeps
 from spark_regions.stats.estimate import Estimate
+from spark_regions.wire.actions import Load, Store
 from spark_regions.wire.messages import QueryShape
 
 
@@ -47,6 +48,47 @@ def test_shapes_asked_longest_ago_are_forgotten(monkeypatch):
     assert iterations(("s", "1"), ("t", "1"), ("s", "2"), ("u", "1"), ("s", "3"), ("t", "2")) == [
         None, None, (2, "1"), None, (3, "2"), None,
     ]  # fmt: skip
+
+
+def stored(reason):
+    return Store(0, None, "e", "file:///e", ("c",), 10, None, 1.0, reason)
+
+
+FEW = stored("SMALL_RESULT")
+
+
+def rests(known, values, actions=(FEW,)):
+    """What the driver is told after each iteration; each takes 0.02 s of deciding."""
+    told = []
+    for value in values:
+        shape = QueryShape("s", str(value))
+        known.look(shape, chain(str(value), "sales", "orders"))
+        told.append(known.decided(shape, actions))
+        known.ran(shape, 0.02)
+    return told
+
+
+def test_after_some_iterations_that_had_nothing_of_it_not_all_are_decided_on():
+    seconds = sweeps.BESIDE * 0.02 / sweeps.SHARE
+    assert rests(Sweeps(), range(7)) == [0.0] * (sweeps.FREE - 1) + [seconds] * (8 - sweeps.FREE)
+
+
+def test_one_that_is_asked_about_again_counts_once():
+    assert rests(Sweeps(), [1] * 20) == [0.0] * 20
+
+
+@pytest.mark.parametrize("spares", [Load(1, "e", "file:///e", ("c",), (), 1.0, 2.0, "MARKOV"), stored("SWEEP")])
+def test_what_is_read_or_kept_for_others_ends_it(spares):
+    known = Sweeps()
+    assert rests(known, range(9))[-1] > 0
+    assert rests(known, [9], (FEW, spares)) == [0.0]
+    assert rests(known, range(10, 17)) == [0.0] * (sweeps.FREE - 1) + rests(known, range(17, 20))
+
+
+def test_a_loop_that_is_not_known_is_decided_on():
+    known = Sweeps()
+    assert known.decided(None, ()) == known.decided(QueryShape("s", "1"), ()) == 0.0
+    known.ran(None, 1.0)
 
 
 def candidate(iteration, seconds, write):

@@ -22,7 +22,7 @@ import org.apache.spark.sql.regions.bridge.{AdaptiveDeadline, PlannerClient, Pla
 import org.apache.spark.sql.regions.control.ControlDriver
 import org.apache.spark.sql.regions.platforms.{EngineClient, EngineProcess, EngineSettings, Engines}
 import org.apache.spark.sql.regions.profile.{ProfileListener, QueryRegistry, RanPlans}
-import org.apache.spark.sql.regions.rules.ChangedFilters
+import org.apache.spark.sql.regions.rules.{ChangedFilters, RestingLoops}
 import org.apache.spark.sql.regions.skew.{SkewRule, StageLoads, StageTimes}
 import org.apache.spark.sql.regions.ui.{LiveTab, RegionsExplain, RegionsSource}
 import org.apache.spark.sql.regions.ui.events.{RegionsEvents, StateReport}
@@ -57,6 +57,7 @@ final class RegionsRuntime private (val sc: SparkContext) extends Logging {
   val recycling = new Recycling(sc, client, counters, decisions, profile, events)
   val verifier = new Verifier(sc, recycling, profile)
   private[regions] val changed = new ChangedFilters
+  private[regions] val resting = new RestingLoops
   val engines = new Engines(
     new EngineClient(
       sc,

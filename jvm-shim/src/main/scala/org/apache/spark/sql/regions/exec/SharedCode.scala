@@ -65,12 +65,16 @@ object SharedCode {
   private val calculating: PartialFunction[Expression, Unit] = { case _: In | _: Add | _: Subtract | _: Multiply => }
 }
 
-/** A literal that generated code finds in a field, set when a task begins. Plans that differ in nothing else are equal. */
+/**
+ * A literal that generated code finds in a field, set when a task begins. It equals the literal wherever plans are compared, and is one
+ * to executors, which get code that is generated, and need no class of ours for it.
+ */
 final case class HeldLiteral(literal: Literal) extends LeafExpression {
   override def dataType: DataType = literal.dataType
   override def nullable: Boolean = false
   override def foldable: Boolean = true
   override lazy val canonicalized: Expression = literal.canonicalized
+  private def writeReplace(): AnyRef = literal
   override def eval(input: InternalRow): Any = literal.value
   override def toString: String = literal.toString
   override def sql: String = literal.sql

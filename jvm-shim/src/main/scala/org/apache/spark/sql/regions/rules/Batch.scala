@@ -21,6 +21,7 @@ object Batch {
       case known: classic.SparkSession =>
         runtime.recycling.announced = frames.nonEmpty
         val told = mutable.HashSet.empty[LogicalPlan]
+        runtime.resting.clear()
         val message = wire.Announce(frames.flatMap(request(runtime, known, _, told, counted = atOnce > 0)), atOnce)
         // One answer for a whole batch may take longer than that for a query.
         runtime.planner.request(message, math.max(runtime.plannerDeadlineMillis, deadlineMillis)).map { answer =>

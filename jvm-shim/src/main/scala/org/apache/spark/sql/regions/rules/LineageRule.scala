@@ -100,13 +100,20 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
       order.mark()
       order
     }
-    val typed = notes.lap("typed")(typedPlan(signed, order))
+    val shape = notes.lap("shape") {
+      Option.when(!subquery && conf.getConf(RegionsConf.sweepsEnabled))(signed).flatMap(QueryShape(_))
+    }
+    val rests = inside && shape.exists(runtime.resting(_))
+    val typed = if (rests) None else notes.lap("typed")(typedPlan(signed, order))
     val applied =
-      if (typed.isEmpty && !signed.nodes.exists(n => n.signature.isRight && n.children.nonEmpty)) None
+      if (rests) {
+        notes.refused(Refusal("IN_VAIN"))
+        None
+      } else if (typed.isEmpty && !signed.nodes.exists(n => n.signature.isRight && n.children.nonEmpty)) None
       else if (conf.getConf(RegionsConf.plannerDeadline) == 0) {
         notes.refused(Refusal("PLANNER_DEADLINE", "spark.regions.planner.deadline is 0"))
         None
-      } else ask(signed, order, typed)
+      } else ask(signed, order, typed, shape)
     applied.foreach(a => runtime.queries.register(query, signed, a.loads, a.stores))
     val rewritten = applied.map(_.plan).getOrElse(plan)
     notes.lap("written")(recorded(rewritten, signed))
@@ -143,7 +150,11 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
       typed
     }
 
-  private def ask(signed: SignedQuery, order: RowOrder, typed: Option[TypedPlan]): Option[Applied] = {
+  private def ask(
+      signed: SignedQuery,
+      order: RowOrder,
+      typed: Option[TypedPlan],
+      shape: Option[wire.QueryShape]): Option[Applied] = {
     val cores = signed.nodes.flatMap(_.signature.toOption.map(_.core)).toSet
     notes.lap("commits")(Stores.awaitCommits(Deciding.commitMillis, cores))
     val repeated = notes.lap("repeated")(repeatedIn(signed, order))
@@ -151,9 +162,6 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
       val deadline = DecideRequest.deadlineMillis(session, signed)
       val refused = notes.lap("grown")(Growths.find(runtime.planner, runtime.recycling.sources, signed, deadline))
       refused.foreach { case (node, refusal) => notes.decline(node.id, node.operator, refusal) }
-    }
-    val shape = notes.lap("shape") {
-      Option.when(!subquery && conf.getConf(RegionsConf.sweepsEnabled))(signed).flatMap(QueryShape(_))
     }
     val question = new Deciding.Question(session, runtime, signed, order, frames, repeated, typed, shape)
     ask(question, 0, Nil, Policy.mostAsks)
@@ -218,6 +226,7 @@ private final class Deciding(session: classic.SparkSession, runtime: RegionsRunt
         } else {
           decision.declines.find(_.code == "UNKNOWN_STRATEGY").foreach(d => Deciding.warnOnce(d.detail))
           notes.planned(decision)
+          shape.foreach(runtime.resting.rest(_, decision.unasked))
           val applied = notes.lap("apply") {
             new Applying(session, runtime, notes, signed, shared, repeated, order, opened, typed, decision).rewrite()
           }

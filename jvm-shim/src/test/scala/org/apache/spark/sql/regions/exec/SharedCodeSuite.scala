@@ -2,8 +2,10 @@ package org.apache.spark.sql.regions.exec
 
 import java.nio.file.Files
 
+import org.apache.spark.SparkEnv
 import org.apache.spark.metrics.source.CodegenMetrics
 import org.apache.spark.sql.{DataFrame, classic}
+import org.apache.spark.sql.catalyst.expressions.{Expression, GreaterThan, Literal}
 import org.apache.spark.sql.execution.{FilterExec, RangeExec}
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec
@@ -144,6 +146,15 @@ class SharedCodeSuite extends munit.FunSuite with AdaptiveSparkPlanHelper {
     }
     assert(told(true)._2.isDefined)
     assertEquals(told(true), told(false))
+  }
+
+  test("executors get Spark's own literal") {
+    val serializer = SparkEnv.get.closureSerializer.newInstance()
+    val condition = GreaterThan(HeldLiteral(Literal(3L)), Literal(2L))
+    val sent = serializer.deserialize[Expression](serializer.serialize[Expression](condition))
+    assertEquals(sent, GreaterThan(Literal(3L), Literal(2L)): Expression)
+    assertEquals(sent.collect { case each: HeldLiteral => each }, Nil)
+    assert(sent.semanticEquals(condition))
   }
 
   test("what looks into its literal when code is generated keeps it, and so does a divisor") {
