@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from spark_regions.learn.events import Learning
 from spark_regions.optimizer.number_regions import number_regions
 from spark_regions.optimizer.optimizer import CHOICES, FAILED, optimize
 from spark_regions.planner.engines import engine_of
+from spark_regions.planner.laps import Laps
 from spark_regions.planner.observed import observed_draft
 from spark_regions.planner.run_follower import RunFollower
 from spark_regions.planner.skew import stage_key
@@ -58,20 +58,6 @@ class Counters:
     commits: int = 0
     abandoned: int = 0
     errors: int = 0
-
-
-class Laps:
-    """Milliseconds of what came one after the other."""
-
-    def __init__(self) -> None:
-        self.millis: dict[str, float] = {}
-        self._last = time.perf_counter()
-
-    def __call__(self, name: str) -> None:
-        """What was done since the last one was that."""
-        now = time.perf_counter()
-        self.millis[name] = self.millis.get(name, 0.0) + 1000 * (now - self._last)
-        self._last = now
 
 
 class Session:

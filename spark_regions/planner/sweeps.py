@@ -17,8 +17,8 @@ FREE = 5
 """Iterations in a row that may be decided on in vain before not all are."""
 SHARE = 0.025
 """What deciding in vain may take of a loop from then on."""
-BESIDE = 2.0
-"""What is decided on in vain takes, in deciding: the few rows are stored, and what ran is learned from, on the same cores."""
+BESIDE = 1.0
+"""As much as deciding takes what follows on the same cores: few rows are stored, and what ran is learned from."""
 
 
 @dataclass(slots=True)
@@ -67,15 +67,15 @@ class Sweeps:
     def decided(self, asked: QueryShape | None, actions: Iterable[Action]) -> float:
         """Seconds for which the driver need not ask about the loop's next iterations.
 
-        0, but where nothing was spared or kept for others in the last ones. Rows at the top that are stored because they
-        are few serve the same query later, and no other iteration.
+        0, but where nothing was spared or kept for others in the last ones. Rows that are stored since they are few
+        serve the same query later, and no other iteration.
         """
         loop = self._loops.get(asked.shape) if asked else None
         if loop is None:
             return 0.0
         if not all(isinstance(each, Unpersist) or _few_rows(each) for each in actions):
             loop.vain = 0
-        return BESIDE * loop.deciding / SHARE if loop.vain >= FREE else 0.0
+        return (1 + BESIDE) * loop.deciding / SHARE if loop.vain >= FREE else 0.0
 
     def ran(self, asked: QueryShape | None, deciding: float) -> None:
         """An iteration ran, on which was decided for so many seconds."""

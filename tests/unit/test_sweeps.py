@@ -69,7 +69,7 @@ def rests(known, values, actions=(FEW,)):
 
 
 def test_after_some_iterations_that_had_nothing_of_it_not_all_are_decided_on():
-    seconds = sweeps.BESIDE * 0.02 / sweeps.SHARE
+    seconds = (1 + sweeps.BESIDE) * 0.02 / sweeps.SHARE
     assert rests(Sweeps(), range(7)) == [0.0] * (sweeps.FREE - 1) + [seconds] * (8 - sweeps.FREE)
 
 
