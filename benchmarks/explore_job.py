@@ -7,7 +7,8 @@ spark-submit explore_job.py <folder of readings> <folder for the result> <explor
 readings, to mark changes and to find runs of them, where the way to mask is chosen first; `selections` (fig. 8): which
 ways to mask, by ours alone; `sweep`: a loop over thresholds, and one over a parameter of a pandas function, that nobody
 rewrote.
-Ways: `loop`, `threads`, `cached` (the input), `cached_prefix` (also each cleaned one while it is used), `ours`.
+Ways: `loop`, `threads`, `cached` (the input), `cached_prefix` (also each cleaned one while it is used), `breadth_first`
+(all cleaned ones before any of them is used), `ours`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from itertools import groupby, product
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,12 @@ def chosen_by_hand(readings: DataFrame, name: str, way: str, output: Path) -> di
             for threshold, several in groupby(points, key=lambda point: point[0]):
                 with kept(cleaned(readings, threshold)) as source:
                     scores.update({point: branch(point, source) for point in several})
+    elif way == "breadth_first":
+        with kept(readings), ExitStack() as all_at_once:
+            sources = {each: all_at_once.enter_context(kept(cleaned(readings, each))) for each in thresholds}
+            for source in sources.values():
+                source.count()
+            scores.update({point: branch(point, sources[point[0]]) for point in points})
     else:
         with kept(readings) if way == "cached" else nullcontext():
             scores.update({point: branch(point) for point in points})

@@ -151,7 +151,7 @@ def weights(name: str) -> Job:
 
 
 OURS = Run({})
-WAYS = ("loop", "threads", "cached", "cached_prefix")
+WAYS = ("loop", "threads", "cached", "cached_prefix", "breadth_first")
 SELECTIONS = ("all", "top", "ordered", *(f"random{seed}" for seed in range(12)))
 JOBS = {
     # Families of programs (Meta-Dataflows, figs. 6, 9 and 7), and a loop over settings that nobody rewrote.
@@ -171,7 +171,7 @@ JOBS = {
     # Loops of quick queries, in which nothing but what we cost and what Spark compiles again can tell.
     "quick": Job(
         "quick_job.py",
-        {"plain": Run(), "ours": Run({}, "ours")},
+        {"plain": Run(), "ours": OURS},
         (("plain",), ("ours",)),
         {"ours_over_plain": ("ours", ("plain",))},
         by_iteration=True,

@@ -1,6 +1,6 @@
 """Loops of quick queries that only Spark can compute, each with another value, and none of use to the next one.
 
-spark-submit quick_job.py <tables> <folder for the results> plain|ours
+spark-submit quick_job.py <tables> <folder for the results>
 """
 
 from __future__ import annotations

@@ -44,9 +44,13 @@ class RunFollower:
         self._in_order = False
         self._again: tuple[int, ...] = PLANNED_AGAIN
 
+    def recurs(self, confs: Confs) -> bool:
+        """Whether the run is planned as a whole."""
+        return bool(self.planner) and confs.workflow
+
     def look(self, plan: Plan, confs: Confs, cores: int) -> int | None:
         """Which query of the recorded run it is; planning what is ahead begins, if that is due."""
-        if not self.planner or not confs.workflow:
+        if not self.recurs(confs):
             return None
         step = self.planner.look(plan)
         if self._batch and self._again and self.planner.ended >= self._again[0]:

@@ -119,7 +119,7 @@ class Session:
         answer = self._answer(applied.actions, [*applied.declines, *done.declines])
         laps("regions")
         # A job that recurs is decided on as a whole, and `always` stores whatever it can.
-        seldom = not (confs.workflow and self.follower.planner) and confs.strategy != "always"
+        seldom = not self.follower.recurs(confs) and confs.strategy != "always"
         unasked = self.sweeps.decided(asked.shape, query.actions) if seldom else 0.0
         return replace(
             answer, regions=done.regions, millis=laps.millis, verify=query.verify,
