@@ -101,8 +101,8 @@ class CatalogBusy(StoreError):
     """The catalog's lock was not free in time."""
 
 
-class UdfRefused(RegionsError):
-    """A Python function that gets no digest.
+class WithReason(Exception):
+    """What is given up, and why.
 
     :param code: one of `spark_regions.reasons.REASONS`
     :param detail: the argument of the code
@@ -112,3 +112,7 @@ class UdfRefused(RegionsError):
         super().__init__(f"{code}: {detail}")
         self.code = code
         self.detail = detail
+
+
+class UdfRefused(WithReason, RegionsError):
+    """A Python function that gets no digest."""

@@ -56,7 +56,7 @@ class Choose:
     >>> sorted(outcome.discard), sorted(outcome.pruned), choose.over, choose.chosen()
     ([2], [3], True, (1,))
 
-    :raises ExploreError: see `Selection.check`, `Bounds` and `order`
+    :raises ExploreError: no selection; see also `Selection.check`, `Bounds` and `order`
     """
 
     def __init__(
@@ -68,6 +68,7 @@ class Choose:
         seed: int | None = None,
         predict: Predict | None = None,
     ) -> None:
+        _known(selection)
         selection.check(len(space))
         self.space, self.selection = space, selection
         self._bounds = Bounds(space, shape)
@@ -202,3 +203,12 @@ class Choose:
                 f"Found {self.space.label(branch)} {self._states[branch]}, expected {' or '.join(states)}. Hint: tell "
                 "once what became of a branch that `next` named."
             )
+
+
+def _known(selection: object) -> None:
+    if not isinstance(selection, Selection):
+        name = getattr(selection, "__name__", repr(selection))
+        raise ExploreError(
+            f"Found {name} as the selection, expected minimum, maximum, mode, top(k), threshold(at) or "
+            "interval(low, high). Hint: of a function of your own, Selection(function)"
+        )

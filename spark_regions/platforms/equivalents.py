@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 import msgspec
 
+from spark_regions.errors import WithReason
 from spark_regions.platforms.typed import Expression
 
 UNREAD = MappingProxyType(
@@ -29,17 +30,8 @@ MOST_CHARACTERS = 100_000
 """Of an expression: what an entry says twice doubles with each level."""
 
 
-class Unproven(Exception):
-    """The engine is not shown to give Spark's value.
-
-    :param code: one of `spark_regions.reasons.REASONS`
-    :param detail: the argument of the code
-    """
-
-    def __init__(self, code: str, detail: str) -> None:
-        super().__init__(f"{code}: {detail}")
-        self.code = code
-        self.detail = detail
+class Unproven(WithReason):
+    """The engine is not shown to give Spark's value."""
 
 
 class Sql(msgspec.Struct, frozen=True, gc=False):
@@ -289,19 +281,3 @@ class Call:
 def subquery(plan: int) -> str:
     """The name in a scope of the scalar subquery with this root."""
     return f"subquery {plan}"
-
-
-def translate_expression(
-    expression: Expression, scope: Mapping[str, Sql], table: Table, used: dict[Equivalent, None] | None = None
-) -> Sql:
-    """The engine's SQL of an expression, which gives Spark's value in every row.
-
-    :param scope: the engine's columns by attribute id, and scalar subqueries by `subquery(plan)`
-    :param used: gets the entries that were used
-    :raises Unproven: the table does not show that
-    """
-    translation = Translation(scope, table)
-    found = translation.of(expression)
-    if used is not None:
-        used.update(translation.used)
-    return found

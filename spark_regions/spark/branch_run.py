@@ -148,7 +148,7 @@ class BranchRun:
         return self.rounds[-1][0] if self.rounds else 0
 
     def _final(self) -> Any:
-        if self._score is None or (self.rounds and self.kept.value is None):
+        if self._score is None or self.kept.value is None:
             return self._newest()
         return self._scored()
 

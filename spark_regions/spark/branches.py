@@ -453,12 +453,13 @@ class _SharedState:
 
 
 def _seen_by(function: Callable[..., Any]) -> list[tuple[str, Any]]:
-    """What a function sees beside its arguments, by name."""
+    """What a function sees beside its arguments, by name, and the values of arguments that may be left out."""
     try:
         found = inspect.getclosurevars(function)
+        defaults = {each.name: each.default for each in inspect.signature(function).parameters.values()}
     except (TypeError, ValueError):  # a built-in function, or one with a cell that is not filled yet
         return []
-    return [*{**found.globals, **found.nonlocals}.items()]
+    return [*{**defaults, **found.globals, **found.nonlocals}.items()]
 
 
 def _session() -> SparkSession:

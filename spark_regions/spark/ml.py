@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.util import inheritable_thread_target
 
+from spark_regions.errors import ExploreError
 from spark_regions.exploration.halving import Halving
 
 __all__ = ["CrossValidator", "TrainValidationSplit"]
@@ -25,7 +26,17 @@ Metrics = dict[int, float]
 Models = dict[int, Model]
 
 
-class CrossValidator(tuning.CrossValidator):
+class _Saved:
+    @classmethod
+    def load(cls, path: str) -> Any:
+        """What is saved is pyspark.ml's, and can be loaded as that, too."""
+        saved: Params = super().load(path)  # type: ignore[misc]
+        into: Any = cls()
+        into._resetUid(saved.uid)
+        return saved._copyValues(into)
+
+
+class CrossValidator(_Saved, tuning.CrossValidator):
     """Takes the place of `pyspark.ml.tuning.CrossValidator`: same parameters, same metrics, same chosen model.
 
     The input is computed once, and what a pipeline does before the first stage that a setting changes is fitted and
@@ -81,7 +92,7 @@ class CrossValidator(tuning.CrossValidator):
         return [(dataset.filter(~each), dataset.filter(each)) for each in inside]
 
 
-class TrainValidationSplit(tuning.TrainValidationSplit):
+class TrainValidationSplit(_Saved, tuning.TrainValidationSplit):
     """Takes the place of `pyspark.ml.tuning.TrainValidationSplit`, as `CrossValidator` does."""
 
     def _fit(self, dataset: DataFrame) -> TrainValidationSplitModel:
@@ -105,6 +116,8 @@ class _Search:
     def __init__(self, tuned: CrossValidator | TrainValidationSplit) -> None:
         self.estimator: Estimator[Any] = tuned.getEstimator()
         self.settings: list[Any] = tuned.getEstimatorParamMaps()
+        if not self.settings:
+            raise ExploreError("Found no settings, expected at least one. Hint: setEstimatorParamMaps([{}])")
         self.evaluator = tuned.getEvaluator()
         self.collects = tuned.getCollectSubModels()
         changed = {param.parent for setting in self.settings for param in setting}

@@ -188,6 +188,8 @@ def test_a_function_has_to_return_something(spark: SparkSession) -> None:
         sr.explore(x=[1])(lambda x: None).choose(lambda x: 1.0)
     with pytest.raises(ExploreError, match="yields nothing"):
         sr.explore(x=[1])(_yields_nothing).choose()
+    with pytest.raises(ExploreError, match="yields nothing"):
+        sr.explore(x=[1])(_yields_nothing).choose(lambda frame: frame.count())
     with pytest.raises(ExploreError, match="no score"):
         sr.explore(x=[1])(lambda x: x).choose()
     with pytest.raises(ExploreError, match="expected a function"):
@@ -299,9 +301,16 @@ def test_shared_state_is_told(spark: SparkSession, caplog: pytest.LogCaptureFixt
         seen.append(x)
         return len(seen)
 
+    def default(x: int, also: list[int] = []) -> int:  # noqa: B006
+        also.append(x)
+        return len(also)
+
     sr.explore(x=[1, 2])(branch).choose(float)
     assert "'seen'" in caplog.text
     assert caplog.text.count("modifies") == 1
+    sr.explore(x=[1, 2])(default).choose(float)
+    assert "'also'" in caplog.text
+    assert caplog.text.count("modifies") == 2
 
 
 def test_what_branches_have_in_common_is_computed_once(spark: SparkSession, source: Path) -> None:

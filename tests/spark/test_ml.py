@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import spark_regions as sr
+from spark_regions.errors import ExploreError
 from spark_regions.ml import CrossValidator, TrainValidationSplit
 from tests.harness.session import sibling
 from tests.spark.test_explore import held
@@ -106,6 +108,22 @@ def test_an_estimator_that_is_no_pipeline(rows: DataFrame, tuned: Tuned) -> None
     given = tuned.given(estimator=tuned.regression)
     expected = tuning.CrossValidator(**given).fit(prepared)
     assert CrossValidator(**given).fit(prepared).avgMetrics == close(expected.avgMetrics)
+
+
+@pytest.mark.parametrize("kind", [CrossValidator, TrainValidationSplit])
+def test_a_saved_one_is_ours_when_it_is_loaded(rows: DataFrame, tuned: Tuned, tmp_path: Path, kind: Any) -> None:
+    made = kind(**tuned.given())
+    made.save(str(tmp_path / "tuned"))
+    loaded = kind.load(str(tmp_path / "tuned"))
+    assert type(loaded) is kind
+    assert loaded.uid == made.uid
+    assert weights(loaded.fit(rows).bestModel) == close(weights(made.fit(rows).bestModel))
+
+
+@pytest.mark.parametrize("kind", [CrossValidator, TrainValidationSplit])
+def test_without_settings_it_is_refused(rows: DataFrame, tuned: Tuned, kind: Any) -> None:
+    with pytest.raises(ExploreError, match="Found no settings, expected at least one"):
+        kind(**tuned.given(estimatorParamMaps=[])).fit(rows)
 
 
 def test_what_settings_share_is_fitted_once_a_fold(

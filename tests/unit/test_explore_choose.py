@@ -59,6 +59,8 @@ LINE = Space(product({"t": [1, 2, 3, 4, 5]}))
         (lambda: Selection(list, exhaustive=False), "expected how many branches are enough"),
         (lambda: Choose(LINE, top(6)), "Found k=6 with 5 branches, expected no more. Hint: k=5"),
         (lambda: Choose(LINE, threshold(1, k=6)), "Found k=6 with 5 branches"),
+        (lambda: Choose(LINE, "max"), "Found 'max' as the selection, expected minimum, maximum, mode, top"),
+        (lambda: Choose(LINE, top), "Found top as the selection, .* Hint: of a function of your own, Selection"),
         (lambda: Choose(LINE, maximum, "concave"), "Found 'concave' as a shape, expected 'monotone', 'convex' or"),
         (lambda: Choose(LINE, maximum, {"u": "convex"}), "Found a shape along 'u', expected one of t"),
         (

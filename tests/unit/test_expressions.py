@@ -12,7 +12,7 @@ import pytest
 from spark_regions.platforms import typed
 from spark_regions.platforms.duckdb import EQUIVALENTS, TABLE
 from spark_regions.platforms.duckdb.text import engine_type
-from spark_regions.platforms.equivalents import Sql, Unproven, subquery, translate_expression
+from spark_regions.platforms.equivalents import Sql, Translation, Unproven, subquery
 
 CASES = json.loads((Path(__file__).parents[1] / "fixtures" / "platforms" / "expressions.json").read_text())
 MADE_BY_CATALYST = {"AtLeastNNonNulls", "KnownNotNull", "KnownNullable"}
@@ -40,10 +40,10 @@ def test_an_expression(case: dict) -> None:
     scope = {str(at): Sql(f"c{at}", each) for at, each in enumerate(case["types"], 1)}
     if "refused" in case:
         with pytest.raises(Unproven) as refusal:
-            translate_expression(expression, scope, TABLE)
+            Translation(scope, TABLE).of(expression)
         assert refusal.value.code == case["refused"]
         return
-    found = translate_expression(expression, scope, TABLE)
+    found = Translation(scope, TABLE).of(expression)
     assert found.type == expression.type
     assert found.raises == case.get("raises", False)
     if case.get("error"):
@@ -63,9 +63,9 @@ def test_every_entry_says_why_and_has_examples() -> None:
 def test_a_scalar_subquery_is_a_column_of_the_scope() -> None:
     value = typed.Expression("ScalarSubquery", "INT", plan=7)
     column = Sql("(SELECT c3 FROM x)", "INT")
-    assert translate_expression(value, {subquery(7): column}, TABLE) == column
+    assert Translation({subquery(7): column}, TABLE).of(value) == column
     with pytest.raises(Unproven):
-        translate_expression(value, {}, TABLE)
+        Translation({}, TABLE).of(value)
 
 
 @pytest.mark.parametrize(("kind", "levels"), [("Cast", 60), ("UnaryMinus", 400)])
@@ -77,15 +77,14 @@ def test_what_would_grow_without_bounds_is_refused(kind: str, levels: int) -> No
         fields = {"evalMode": "ANSI"} if kind == "Cast" else {"failOnError": "true"}
         inner = typed.Expression(kind, data_type, children=(inner,), fields=fields)
     with pytest.raises(Unproven, match="PLAN_TOO_LARGE"):
-        translate_expression(inner, {"1": Sql("c1", "BIGINT")}, TABLE)
+        Translation({"1": Sql("c1", "BIGINT")}, TABLE).of(inner)
 
 
 def test_the_entries_that_were_used_are_told() -> None:
     case = next(each for each in CASES if each["title"] == "a branch guards another")
-    used: dict = {}
-    expression = msgspec.convert(case["expression"], typed.Expression)
-    translate_expression(expression, {"1": Sql("c1", "INT")}, TABLE, used)
-    assert {each.kind for each in used} == {"CaseWhen", "EqualTo", "Literal", "Remainder"}
+    translation = Translation({"1": Sql("c1", "INT")}, TABLE)
+    translation.of(msgspec.convert(case["expression"], typed.Expression))
+    assert {each.kind for each in translation.used} == {"CaseWhen", "EqualTo", "Literal", "Remainder"}
 
 
 def test_a_typed_plan_that_breaks_the_protocol_is_refused() -> None:

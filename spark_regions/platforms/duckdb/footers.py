@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 import duckdb
 
+from spark_regions.errors import WithReason
 from spark_regions.platforms.typed import decimal_of
 from spark_regions.wire.engine import EngineFile, EngineTable
 
@@ -88,17 +89,8 @@ WHERE key IN ('org.apache.spark.version'::BLOB, 'org.apache.spark.legacyDateTime
 _FILES = "SELECT file_name, column_orders, created_by FROM parquet_file_metadata([{}])"
 
 
-class Failed(Exception):
-    """Why a statement has no rows.
-
-    :param code: one of `spark_regions.reasons.REASONS`
-    :param detail: the argument of the code
-    """
-
-    def __init__(self, code: str, detail: str) -> None:
-        super().__init__(f"{code}: {detail}")
-        self.code = code
-        self.detail = detail
+class Failed(WithReason):
+    """Why a statement has no rows."""
 
 
 class FileState(NamedTuple):
