@@ -19,7 +19,7 @@ import pytest
 from spark_regions.platforms import typed
 from spark_regions.platforms.duckdb import EQUIVALENTS, TABLE
 from spark_regions.platforms.duckdb.text import cast, engine_type
-from spark_regions.platforms.equivalents import Call, Equivalent, Example, Sql, Table, translate_expression
+from spark_regions.platforms.equivalents import Call, Equivalent, Example, Sql, Table, Translation
 from spark_regions.platforms.installed import PROVEN
 from spark_regions.platforms.typed import Expression, TypedPlan
 from tests.harness import chance
@@ -117,10 +117,10 @@ def check(lab: Lab, entry: Equivalent, example: Example, ansi: bool, table: Tabl
     query = f"SELECT {key} AS k, {text} AS r FROM {{}}{group}"
     with lab.ansi(ansi):
         lab.spark.read.parquet(str(path)).createOrReplaceTempView("hostile")
-        used: dict[Equivalent, None] = {}
         plan = lab.plan(query.format("hostile"))
-        found = translate_expression(result_of(plan), columns_of(plan), table, used)
-        assert entry in used, f"{example.spark} uses {[each.kind for each in used]}"
+        translation = Translation(columns_of(plan), table)
+        found = translation.of(result_of(plan))
+        assert entry in translation.used, f"{example.spark} uses {[each.kind for each in translation.used]}"
         source = f"read_parquet('{path}')"
         # A window looks at other rows: none of them can be left out.
         skipped = [] if "OVER" in example.spark else raising(lab, found, source, key, group)
@@ -215,7 +215,7 @@ def test_quotients_of_sums_and_counts_are_rounded_as_java_writes_them(lab: Lab) 
     with lab.ansi(True):
         lab.spark.read.parquet(str(path)).createOrReplaceTempView("quotients")
         plan = lab.plan(query)
-        found = translate_expression(result_of(plan), columns_of(plan), TABLE)
+        found = Translation(columns_of(plan), TABLE).of(result_of(plan))
         # Smaller ones raise.
         big = "WHERE s = 0 OR abs(s) / n > 0.02"
         engine = lab.engine.execute(f"SELECT k, {found.text} AS r FROM read_parquet('{path}') {big}").to_arrow_table()
