@@ -120,7 +120,7 @@ class Translation:
     depth: int = 0
 
     def of(self, expression: Expression, aggregation: Aggregation | None = None) -> Sql:
-        """Each expression is looked at once, whatever number of entries ask for it."""
+        """The engine's SQL, which gives Spark's value in every row, found once; :raises Unproven: that is not shown."""
         key = (id(expression), aggregation)
         known = self.done.get(key)
         if known is None:
